@@ -41,8 +41,8 @@ func TestUndeliveredCallerIsServedInTheReply(t *testing.T) {
 	r.requireQueue(ofB(1), ofB(2))
 }
 
-// So many are dead that one call cannot drop them: it says that a probe should
-// follow, in answer to every call.
+// So many are dead that one call cannot drop them: the answer to every call says that a
+// heartbeat should follow.
 func TestTooManyDeadForOneCall(t *testing.T) {
 	r := newHarness(t)
 	r.acquire(ofC(1))
@@ -55,7 +55,7 @@ func TestTooManyDeadForOneCall(t *testing.T) {
 	require.Equal(t, HeartbeatReply{Grant: granted(ofB(1))}, r.heartbeat(clientB))
 	r.requireQueue()
 
-	// Waiters whose grant is not delivered are passed over once: a probe at once would not help.
+	// Waiters whose grant is not delivered are passed over once: a heartbeat at once would not help.
 	r.release(ofB(1))
 	r.acquire(ofC(2))
 	r.enterMany(3000, 1100)

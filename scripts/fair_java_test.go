@@ -38,13 +38,13 @@ func TestJava_InOrder(t *testing.T) {
 	r.requireQueue(order...)
 	r.said()
 
-	// A Java release onto a Go head wakes it by its own channel; then it probes.
+	// A Java release onto a Go head wakes it by its own channel; then its client sends a heartbeat.
 	r.javaUnlocks(ofJ(1))
 	r.requireSaid(r.woken(ofA(2)))
 	require.False(t, r.javaTries(ofK(1)))
 	require.Equal(t, HeartbeatReply{Grant: granted(ofA(2))}, r.heartbeat(clientA, ofA(2)))
 
-	// Given up without a word: a probe finds the next.
+	// Given up without a word: a heartbeat finds the next.
 	require.Equal(t, Passed{Ours: true, HeartbeatSoon: true}, r.release(ofA(2)))
 	r.javaGivesUp(ofK(1))
 	r.said()
@@ -149,7 +149,7 @@ func TestJava_BehindOneOfOursThatDoesNotHear(t *testing.T) {
 	r.waits(ofB(1))
 	r.javaWaits(ofJ(1))
 	r.unsubscribe(r.of(clientB).Inbox("k"))
-	require.True(t, r.release(ofA(1)).HeartbeatSoon, "probe again soon")
+	require.True(t, r.release(ofA(1)).HeartbeatSoon, "a heartbeat should follow soon")
 	r.requireSaid()
 	require.False(t, r.javaTries(ofJ(1)))
 	require.Equal(t, granted(ofB(1)), r.heartbeat(clientB).Grant)
@@ -195,7 +195,7 @@ func TestJava_OursSurviveBehindATurn(t *testing.T) {
 }
 
 // Whose turn it is keeps it for 3 s if the message had a receiver, for 250 ms if it may not have
-// listened yet; another probe does not lengthen that, and touches no other waiter.
+// listened yet; another heartbeat does not lengthen that, and touches no other waiter.
 func TestJava_TheTurnEnds(t *testing.T) {
 	r := newHarness(t)
 	r.acquire(ofA(1))

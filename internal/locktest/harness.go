@@ -310,16 +310,16 @@ func (r *Harness) AwaitQueue(key string, n int) {
 	Await(r.T, func() bool { return len(Queued(r.T, r.ServerOf(key), r.Name(key))) == n })
 }
 
-// InLine makes the locker wait for key, and returns when the queue has that many waiters.
-func (r *Harness) InLine(ctx context.Context, key string, n int, c ...holdfast.LockOption) <-chan Acquired {
+// InQueue makes the locker wait for key, and returns when the queue has that many waiters.
+func (r *Harness) InQueue(ctx context.Context, key string, n int, c ...holdfast.LockOption) <-chan Acquired {
 	r.T.Helper()
 	waiting := GoLock(r.Locker, ctx, key, c...)
 	r.AwaitQueue(key, n)
 	return waiting
 }
 
-// OtherInLine does so with the other locker.
-func (r *Harness) OtherInLine(key string, n int) <-chan Acquired {
+// OtherInQueue does so with the other locker.
+func (r *Harness) OtherInQueue(key string, n int) <-chan Acquired {
 	r.T.Helper()
 	waiting := GoLock(r.Other, Bounded(r.T), key)
 	r.AwaitQueue(key, n)
@@ -333,7 +333,7 @@ func (r *Harness) Answered(key string) {
 	r.T.Helper()
 	n := len(Queued(r.T, r.ServerOf(key), r.Name(key)))
 	ctx, leave := context.WithCancel(Bounded(r.T))
-	another := r.InLine(ctx, key, n+1)
+	another := r.InQueue(ctx, key, n+1)
 	leave()
 	require.ErrorIs(r.T, Within(r.T, another).Err, context.Canceled)
 	r.AwaitQueue(key, n)

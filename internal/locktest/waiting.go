@@ -115,11 +115,11 @@ func left(t testing.TB, s Redis, key string) []string {
 	return all
 }
 
-// Looks is the largest number of attempts of a wait before it sleeps: one before the
+// MostProbes is the largest number of attempts of a wait before it sleeps: one before the
 // subscription and one after. A quorum sleeps when enough of its nodes have confirmed
 // theirs, and tries again for each node that confirms later, as it may have missed a
 // message of that node.
-func (d Kind) Looks() int { return 1 + max(d.Nodes, 1) }
+func (d Kind) MostProbes() int { return 1 + max(d.Nodes, 1) }
 
 // WaitVerb is the script with the reply that makes a client's first waiter wait, after its
 // subscription: another attempt, or the enter of the queue.

@@ -36,7 +36,8 @@ func cancelBefore(c *harness) {
 	c.quiet()
 }
 
-// Whichever locker has the key, and at any stage of the wait.
+// The error of a cancelled call has the context's as well, whichever locker has the key, and at any
+// stage of the wait.
 func cancelJoined(c *harness) {
 	locktest.Lock(c.T, c.Locker, c.ctx, "mine")
 	locktest.Lock(c.T, c.Other, c.ctx, "theirs")

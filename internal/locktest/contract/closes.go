@@ -121,7 +121,7 @@ func closeHanging(c *harness) {
 	locktest.Await(c.T, func() bool { return !locktest.Exists(c.T, c.Server, c.Name("k")) }) // within its lease
 }
 
-// The undo would go on for as long as the lease in doubt could last.
+// Close gives up an undo, which would go on for as long as the lease in doubt could last.
 func closeUndo(c *harness) {
 	c.awayAfter("acquire")
 	require.ErrorIs(c.T, locktest.ErrOf(c.Locker.TryLock(c.ctx, "k", holdfast.FixedLease(time.Hour))), holdfast.ErrUnknown)
@@ -129,7 +129,7 @@ func closeUndo(c *harness) {
 	_ = locktest.Within(c.T, closed)
 }
 
-// Over a slow link there is no time for a call for each.
+// Close releases many keys by few calls: over a slow link there is no time for one for each.
 func closeMany(c *harness) {
 	const keys = 1000
 	var all sync.WaitGroup

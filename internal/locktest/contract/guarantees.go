@@ -212,7 +212,7 @@ func micros(t testing.TB, s locktest.Server) int64 {
 	return parts[0]*1_000_000 + parts[1]
 }
 
-// Neither an entry nor a renewal changes it.
+// Neither an entry nor a renewal changes the fence of a lease.
 func g10Lease(c *harness) {
 	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	fence, deadline := l.Fence(), l.Deadline()

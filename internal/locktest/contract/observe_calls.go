@@ -179,7 +179,7 @@ func observeGaveUp(c *harness) {
 	require.Equal(c.T, err, of[holdfast.RefusedEvent](s)[0].Err)
 }
 
-// At a renewal, at Unlock, or by the cap.
+// A loss is told once, be it found at a renewal, at Unlock, or by the cap.
 func observeLost(c *harness) {
 	s := c.observed(locktest.Options{Lease: 6 * time.Second})
 	c.Other = c.Kind.Open(c.T, c.Server.Client(c.T), locktest.Options{Lease: 6 * time.Second})

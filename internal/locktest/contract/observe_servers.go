@@ -140,7 +140,7 @@ func outage(c *harness, s *seen, atMost time.Duration) {
 	require.Less(c.T, e[0].Lasted, atMost)
 }
 
-// Only renewals are sent.
+// Renewals show an outage while a lock is held and no call is made.
 func observeOutageHeld(c *harness) {
 	s := c.observed(locktest.Options{Lease: 6 * time.Second})
 	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")

@@ -54,7 +54,7 @@ func g1OneHolder(c *harness) {
 	c.Tidy("k")
 }
 
-// No message says that it is free.
+// No message says that the key of a crashed holder is free.
 func g4Crashed(c *harness) {
 	c.Server.Do(c.T, "HSET", c.Name("k"), "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01:1", "1")
 	c.Server.Do(c.T, "PEXPIRE", c.Name("k"), "300")

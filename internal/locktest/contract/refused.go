@@ -25,7 +25,8 @@ var refusedCases = []testCase{
 	{"Errors_NameTheKey", anywhere, defaults, errorsNameTheKey},
 }
 
-// Before anything is sent. With a prefix, a key is no more than the end of a name.
+// A bad key is refused before anything is sent. With a prefix, a key is no more than the end of a
+// name.
 func refusedKeys(c *harness) {
 	keys := map[string]string{
 		"": "key is empty", strings.Repeat("k", 1025): "at most 1024",
@@ -50,7 +51,7 @@ func refusedKeys(c *harness) {
 
 func refusedTerms(c *harness) {
 	for _, r := range []struct {
-		calls []holdfast.LockOption
+		opts  []holdfast.LockOption
 		names []string
 	}{
 		{[]holdfast.LockOption{holdfast.FixedLease(99 * time.Millisecond)}, []string{"FixedLease", "100ms"}},
@@ -60,7 +61,7 @@ func refusedTerms(c *harness) {
 		{[]holdfast.LockOption{holdfast.MaxHold(-1)}, []string{"MaxHold", "-1ns"}},
 		{[]holdfast.LockOption{holdfast.FixedLease(time.Second), holdfast.MaxHold(time.Second)}, []string{"FixedLease", "MaxHold", "contradict"}},
 	} {
-		for name, call := range c.calls(c.ctx, "k", r.calls...) {
+		for name, call := range c.calls(c.ctx, "k", r.opts...) {
 			err := call()
 			locktest.RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
 			for _, part := range r.names {

@@ -89,7 +89,7 @@ func g5Enter(c *harness) {
 	c.free("k")
 }
 
-// The same for a lost call.
+// An entry ends once if the reply of its recount is lost, or the call.
 func g5Leave(c *harness) {
 	for _, lose := range []func(int, ...string){c.swallow, c.cut} {
 		l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
@@ -104,7 +104,7 @@ func g5Leave(c *harness) {
 	}
 }
 
-// The same for a lost call. A repeat that finds nothing is no loss.
+// A release whose reply is lost, or the call, is repeated. A repeat that finds nothing is no loss.
 func g5Release(c *harness) {
 	for _, lose := range []func(int, ...string){c.swallow, c.cut} {
 		for _, times := range []int{1, 2} {

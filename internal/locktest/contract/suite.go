@@ -185,21 +185,21 @@ func (c *harness) quiet() {
 
 // queue calls Lock on a goroutine of its own, and returns when it waits for a
 // key that is held or wanted by l already.
-func (c *harness) queue(l locktest.Locker, key string, calls ...holdfast.LockOption) <-chan locktest.Acquired {
-	return c.queueWith(c.ctx, l, key, calls...)
+func (c *harness) queue(l locktest.Locker, key string, opts ...holdfast.LockOption) <-chan locktest.Acquired {
+	return c.queueWith(c.ctx, l, key, opts...)
 }
 
-func (c *harness) queueWith(ctx context.Context, l locktest.Locker, key string, calls ...holdfast.LockOption) <-chan locktest.Acquired {
+func (c *harness) queueWith(ctx context.Context, l locktest.Locker, key string, opts ...holdfast.LockOption) <-chan locktest.Acquired {
 	telling := &locktest.TellingContext{Context: ctx, Waiting: make(chan struct{})}
-	done := locktest.GoLock(l, telling, key, calls...)
+	done := locktest.GoLock(l, telling, key, opts...)
 	locktest.Within(c.T, telling.Waiting)
 	return done
 }
 
 // queues is that many calls of queue.
-func (c *harness) queues(n int, key string, calls ...holdfast.LockOption) (waits []<-chan locktest.Acquired) {
+func (c *harness) queues(n int, key string, opts ...holdfast.LockOption) (waits []<-chan locktest.Acquired) {
 	for range n {
-		waits = append(waits, c.queue(c.Locker, key, calls...))
+		waits = append(waits, c.queue(c.Locker, key, opts...))
 	}
 	return waits
 }
@@ -230,14 +230,14 @@ func (c *harness) hold(on func(redistest.Hook), scripts ...string) (held <-chan 
 }
 
 // inQueue is queue, and on a fair lock returns when the call is in Redis' queue.
-func (c *harness) inQueue(l locktest.Locker, key string, calls ...holdfast.LockOption) <-chan locktest.Acquired {
+func (c *harness) inQueue(l locktest.Locker, key string, opts ...holdfast.LockOption) <-chan locktest.Acquired {
 	c.T.Helper()
 	if !c.Kind.Fair {
-		return c.queue(l, key, calls...)
+		return c.queue(l, key, opts...)
 	}
 	s := c.ServerOf(key)
 	before := locktest.Queued(c.T, s, c.Name(key))
-	done := c.queue(l, key, calls...)
+	done := c.queue(l, key, opts...)
 	locktest.Await(c.T, func() bool {
 		return slices.ContainsFunc(locktest.Queued(c.T, s, c.Name(key)), func(o string) bool { return !slices.Contains(before, o) })
 	})
@@ -245,12 +245,12 @@ func (c *harness) inQueue(l locktest.Locker, key string, calls ...holdfast.LockO
 }
 
 // calls are all calls that would take key, by name.
-func (c *harness) calls(ctx context.Context, key string, o ...holdfast.LockOption) map[string]func() error {
+func (c *harness) calls(ctx context.Context, key string, opts ...holdfast.LockOption) map[string]func() error {
 	return map[string]func() error{
-		"Lock":       func() error { return locktest.ErrOf(c.Locker.Lock(ctx, key, o...)) },
-		"TryLock":    func() error { return locktest.ErrOf(c.Locker.TryLock(ctx, key, o...)) },
-		"TryLockFor": func() error { return locktest.ErrOf(c.Locker.TryLockFor(ctx, key, time.Hour, o...)) },
-		"Do":         func() error { return c.Locker.Do(ctx, key, unreachable(c.T), o...) },
+		"Lock":       func() error { return locktest.ErrOf(c.Locker.Lock(ctx, key, opts...)) },
+		"TryLock":    func() error { return locktest.ErrOf(c.Locker.TryLock(ctx, key, opts...)) },
+		"TryLockFor": func() error { return locktest.ErrOf(c.Locker.TryLockFor(ctx, key, time.Hour, opts...)) },
+		"Do":         func() error { return c.Locker.Do(ctx, key, unreachable(c.T), opts...) },
 	}
 }
 

@@ -51,7 +51,7 @@ func unlockTwice(c *harness) {
 	c.unlock(next)
 }
 
-// One of two concurrent calls ends it.
+// Of concurrent calls of Unlock, one ends the entry.
 func unlockMany(c *harness) {
 	outer := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	inner := locktest.Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
@@ -85,7 +85,7 @@ func unlockLost(c *harness) {
 	}
 }
 
-// Redis reports it before any renewal does. The key may be another's by then.
+// Unlock reports a loss that no renewal has found yet. The key may be another's by then.
 func unlockFindsLoss(c *harness) {
 	for _, nested := range []bool{false, true} {
 		outer := locktest.Lock(c.T, c.Locker, c.ctx, "k")
@@ -104,7 +104,7 @@ func unlockFindsLoss(c *harness) {
 	}
 }
 
-// Even at that very moment, before any listener is told.
+// Unlock at the very moment of the deadline, before any listener is told, sends no release.
 func unlockExpired(c *harness) {
 	for range 5 {
 		l := locktest.Lock(c.T, c.Locker, c.ctx, "k", holdfast.FixedLease(100*time.Millisecond))

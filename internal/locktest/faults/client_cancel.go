@@ -216,9 +216,9 @@ func testCancelledInARun(t *testing.T, d locktest.Kind) {
 			if i == 1 || i == 2 {
 				c = ctx
 			}
-			waits = append(waits, r.InLine(c, "k", i+1))
+			waits = append(waits, r.InQueue(c, "k", i+1))
 		}
-		behind := r.OtherInLine("k", 5)
+		behind := r.OtherInQueue("k", 5)
 		time.AfterFunc(delay, cancel)
 		released := make(chan error, 1)
 		time.AfterFunc(most/2, func() { released <- before.Unlock(locktest.Bounded(t)) })
@@ -248,8 +248,8 @@ func testCancelledWhileConfirming(t *testing.T, d locktest.Kind) {
 	for key, set := range map[string]func(redistest.Hook){"request": r.Proxy.OnRequest, "reply": r.Proxy.OnReply} {
 		before := locktest.Lock(t, r.Other, locktest.Bounded(t), key)
 		ctx, cancel := context.WithCancel(locktest.Bounded(t))
-		going := r.InLine(ctx, key, 1, holdfast.FixedLease(time.Hour))
-		staying := r.InLine(locktest.Bounded(t), key, 2, holdfast.FixedLease(time.Hour))
+		going := r.InQueue(ctx, key, 1, holdfast.FixedLease(time.Hour))
+		staying := r.InQueue(locktest.Bounded(t), key, 2, holdfast.FixedLease(time.Hour))
 		hook, held := locktest.Holding("confirm")
 		set(hook)
 		require.NoError(t, before.Unlock(locktest.Bounded(t)))

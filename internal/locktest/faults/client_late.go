@@ -144,7 +144,7 @@ func testEnterAfterRelease(t *testing.T, d locktest.Kind) {
 			n := 1
 			var first <-chan locktest.Acquired
 			if c.run {
-				first, n = r.InLine(locktest.Bounded(t), "k", 1), 2
+				first, n = r.InQueue(locktest.Bounded(t), "k", 1), 2
 			}
 			held, arrived := delayed(r.Proxy, "enter")
 			waiting := locktest.GoLock(r.Locker, locktest.Bounded(t), "k", c.call...)
@@ -153,7 +153,7 @@ func testEnterAfterRelease(t *testing.T, d locktest.Kind) {
 			r.AwaitQueue("k", n)
 			locktest.Within(t, arrived) // the second
 			r.Proxy.OnRequest(nil)
-			rival := r.OtherInLine("k", n+1)
+			rival := r.OtherInQueue("k", n+1)
 			locktest.Await(t, func() bool {
 				return locktest.Listeners(t, r.Server, locktest.InboxOf("k", locktest.Queued(t, r.Server, "k")[0])) == 1
 			})
@@ -176,7 +176,7 @@ func testEnterAfterRelease(t *testing.T, d locktest.Kind) {
 func testPlacesLost(t *testing.T, d locktest.Kind) {
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, WaiterTTL: 2 * time.Second})
 	before, first := r.heldAndWanted("k")
-	second := r.InLine(locktest.Bounded(t), "k", 2)
+	second := r.InQueue(locktest.Bounded(t), "k", 2)
 	looks, began := r.counting(), time.Now()
 	for range 2 {
 		head := locktest.Queued(t, r.Server, "k")[0]
@@ -194,8 +194,8 @@ func testConfirmedTooLate(t *testing.T, d locktest.Kind) {
 	const lease = 2 * time.Second // less than a call may take
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: time.Second})
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
-	waiting := r.InLine(locktest.Bounded(t), "k", 1, holdfast.FixedLease(lease))
-	rival := r.OtherInLine("k", 2)
+	waiting := r.InQueue(locktest.Bounded(t), "k", 1, holdfast.FixedLease(lease))
+	rival := r.OtherInQueue("k", 2)
 	held := r.holdReplies("confirm")
 	require.NoError(t, before.Unlock(locktest.Bounded(t)))
 	locktest.Within(t, held)

@@ -119,7 +119,7 @@ func testCrowd(t *testing.T, d locktest.Kind, processes, each, together int) {
 	r.AwaitWaiters("k", processes)
 	sent, _, clients := a.read()
 	require.Equal(t, processes, clients)
-	few := (1 + d.Looks()) * processes // one subscription may take so long that it is looked meanwhile
+	few := (1 + d.MostProbes()) * processes // one subscription may take so long that there is a probe meanwhile
 	if d.Fair {
 		few = each / together * processes
 	}

@@ -87,7 +87,7 @@ func (r *deadRig) child(clients, each int) *locktest.Child {
 // mine has the harness's locker join the queue.
 func (r *deadRig) mine() <-chan locktest.Acquired {
 	r.T.Helper()
-	return r.InLine(locktest.Bounded(r.T), "k", r.length()+1)
+	return r.InQueue(locktest.Bounded(r.T), "k", r.length()+1)
 }
 
 // kill returns when Redis knows, too: only the harness's locker still listens to an inbox.
@@ -154,7 +154,7 @@ func testGrantedAndKilled(t *testing.T, d locktest.Kind) {
 	r.passesOn(l)
 }
 
-// A process that stands still is told and does not hear it. It costs one first
+// A process that stands still is told and does not hear it. It costs one grant
 // lease, however many of its waiters stand in the queue. When it goes on, it
 // believes in nothing that it was told, and enters again at the tail.
 func testWaitersStoodStill(t *testing.T, d locktest.Kind) {

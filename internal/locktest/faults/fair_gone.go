@@ -18,7 +18,7 @@ import (
 func init() {
 	register("F7_EnterArrivesAfterTheLoss", testEnterAfterLoss, fairOnly|inParts)
 	register("F7_EnterArrivesAfterTheWait", testEnterAfterWait, fairOnly|inParts)
-	register("F7_GrantAfterTheLinesEnd", testGrantAfterLine, fairOnly)
+	register("F7_GrantAfterTheQueuesEnd", testGrantAfterQueue, fairOnly)
 	register("F6_GrantToTheGoneLost", testGrantToGoneLost, fairOnly)
 	register("F16_LeavesAfterALongOutage", testLeavesAfterOutage, fairOnly)
 	register("F24_LostInARun", testLostInARun, fairOnly|inParts)
@@ -27,9 +27,9 @@ func init() {
 // stranger is an owner of an unknown client.
 const stranger = "00000000-0000-4000-8000-000000000000:01"
 
-// lineOver returns when the client of that owner no longer looks after the key's queue, as
+// queueOver returns when the client of that owner no longer looks after the key's queue, as
 // it has no waiters.
-func (r *harness) lineOver(key, owner string) {
+func (r *harness) queueOver(key, owner string) {
 	r.T.Helper()
 	locktest.Await(r.T, func() bool { return locktest.Listeners(r.T, r.Server, locktest.InboxOf(key, owner)) == 0 })
 }
@@ -54,9 +54,9 @@ func testEnterAfterLoss(t *testing.T, d locktest.Kind) {
 			lost := locktest.Next(t, before, waiting)
 			var next <-chan locktest.Acquired
 			if others {
-				next = r.InLine(locktest.Bounded(t), "k", 1)
+				next = r.InQueue(locktest.Bounded(t), "k", 1)
 			} else {
-				r.lineOver("k", lost.Owner())
+				r.queueOver("k", lost.Owner())
 			}
 			require.NoError(t, locktest.ErrOf(r.Locker.ForceUnlock(locktest.Bounded(t), "k")))
 			require.ErrorIs(t, lost.Err(), holdfast.ErrLost)
@@ -91,7 +91,7 @@ func testEnterAfterWait(t *testing.T, d locktest.Kind) {
 				s.Drop()
 				r.AwaitQueue("k", 1)
 				locktest.Within(t, arrived) // the second
-				r.InLine(ctx, "k", 2)       // one enters after the answer
+				r.InQueue(ctx, "k", 2)      // one enters after the answer
 			}
 			cancel()
 			require.ErrorIs(t, locktest.Within(t, leaving).Err, context.Canceled)
@@ -108,13 +108,13 @@ func testEnterAfterWait(t *testing.T, d locktest.Kind) {
 
 // An owner that has been given up stands in the queue once more. Then Redis grants it the key,
 // by a call of this client, which has no waiter for it any more: the key is given back at once.
-func testGrantAfterLine(t *testing.T, d locktest.Kind) {
+func testGrantAfterQueue(t *testing.T, d locktest.Kind) {
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, WaiterTTL: locktest.Long, GrantLease: locktest.Long})
 	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
 	leave := r.leaver("k", 1)
 	gone := locktest.Queued(t, r.Server, "k")[0]
 	leave()
-	r.lineOver("k", l.Owner())
+	r.queueOver("k", l.Owner())
 	r.Server.Do(t, "LPUSH", "redisson_lock_queue:{k}", gone)
 	r.passesOn(l)
 }
@@ -126,7 +126,7 @@ func testGrantToGoneLost(t *testing.T, d locktest.Kind) {
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	leave := r.leaver("k", 1)
 	gone := locktest.Queued(t, r.Server, "k")[0]
-	next := r.InLine(locktest.Bounded(t), "k", 2)
+	next := r.InQueue(locktest.Bounded(t), "k", 2)
 	r.Answered("k")
 	leave()
 	r.AwaitQueue("k", 1)
@@ -147,7 +147,7 @@ func testLeavesAfterOutage(t *testing.T, d locktest.Kind) {
 	r := newHarness(t, d, locktest.Options{Lease: lease, WaiterTTL: locktest.Long, GrantLease: locktest.Long})
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k", holdfast.FixedLease(locktest.Long))
 	ctx, cancel := context.WithCancel(locktest.Bounded(t))
-	leaving := r.InLine(ctx, "k", 1)
+	leaving := r.InQueue(ctx, "k", 1)
 	r.cutOff()
 	cancel()
 	<-leaving
@@ -167,9 +167,9 @@ func testLostInARun(t *testing.T, d locktest.Kind) {
 			lost := r.inRun(r.Other)
 			var last <-chan locktest.Acquired
 			if others {
-				last = r.InLine(locktest.Bounded(t), "k", 2)
+				last = r.InQueue(locktest.Bounded(t), "k", 2)
 			} else {
-				r.lineOver("k", lost.Owner())
+				r.queueOver("k", lost.Owner())
 			}
 			behind := locktest.Queued(t, r.Server, "k")[1:]
 			r.Server.Do(t, "EVAL", "redis.call('HSET', KEYS[1], ARGV[1], 1) redis.call('HDEL', KEYS[1], ARGV[2])",

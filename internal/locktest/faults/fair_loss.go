@@ -33,8 +33,8 @@ func (r *harness) inRun(before locktest.Locker) *holdfast.Lease {
 	r.T.Helper()
 	for range 20 {
 		l := locktest.Lock(r.T, before, locktest.Bounded(r.T), "k")
-		first := r.InLine(locktest.Bounded(r.T), "k", 1)
-		second := r.InLine(locktest.Bounded(r.T), "k", 2)
+		first := r.InQueue(locktest.Bounded(r.T), "k", 1)
+		second := r.InQueue(locktest.Bounded(r.T), "k", 2)
 		require.NoError(r.T, l.Unlock(locktest.Bounded(r.T)))
 		l = locktest.Got(r.T, first)
 		require.NoError(r.T, l.Unlock(locktest.Bounded(r.T)))
@@ -68,7 +68,7 @@ func enterUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}
 	first := locktest.GoLock(r.Locker, locktest.Bounded(t), "k")
 	locktest.Within(t, lost)
 	r.AwaitQueue("k", 1)
-	second := r.InLine(locktest.Bounded(t), "k", 2)
+	second := r.InQueue(locktest.Bounded(t), "k", 2)
 	require.NoError(t, before.Unlock(locktest.Bounded(t)))
 	r.served(first, 0)
 	r.served(second, 0)
@@ -95,8 +95,8 @@ func enterGrantUnanswered(t *testing.T, r *harness, lose func(string) <-chan str
 // The next waits in the same locker: its grant is in the answer.
 func releaseGrantUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
 	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
-	first := r.InLine(locktest.Bounded(t), "k", 1)
-	second := r.InLine(locktest.Bounded(t), "k", 2)
+	first := r.InQueue(locktest.Bounded(t), "k", 1)
+	second := r.InQueue(locktest.Bounded(t), "k", 2)
 	lost := lose("release")
 	require.NoError(t, l.Unlock(locktest.Bounded(t)))
 	locktest.Within(t, lost)
@@ -106,7 +106,7 @@ func releaseGrantUnanswered(t *testing.T, r *harness, lose func(string) <-chan s
 func leaveUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	leave := r.leaver("k", 1)
-	staying := r.InLine(locktest.Bounded(t), "k", 2)
+	staying := r.InQueue(locktest.Bounded(t), "k", 2)
 	lost := lose("give_up")
 	leave()
 	locktest.Within(t, lost)
@@ -120,7 +120,7 @@ func leaveUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}
 func leaveGrantUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	leave := r.leaver("k", 1)
-	staying := r.InLine(locktest.Bounded(t), "k", 2)
+	staying := r.InQueue(locktest.Bounded(t), "k", 2)
 	r.Proxy.HoldReplies(true) // the message of the grant
 	require.NoError(t, before.Unlock(locktest.Bounded(t)))
 	lost := lose("give_up")
@@ -132,7 +132,7 @@ func leaveGrantUnanswered(t *testing.T, r *harness, lose func(string) <-chan str
 
 func confirmUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
-	waiting := r.InLine(locktest.Bounded(t), "k", 1, holdfast.FixedLease(time.Hour))
+	waiting := r.InQueue(locktest.Bounded(t), "k", 1, holdfast.FixedLease(time.Hour))
 	lost := lose("confirm")
 	require.NoError(t, before.Unlock(locktest.Bounded(t)))
 	locktest.Within(t, lost)
@@ -146,7 +146,7 @@ func confirmUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct
 func heartbeatUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	lost := lose("heartbeat")
-	waiting := r.InLine(locktest.Bounded(t), "k", 1)
+	waiting := r.InQueue(locktest.Bounded(t), "k", 1)
 	locktest.Within(t, lost)
 	require.NoError(t, before.Unlock(locktest.Bounded(t)))
 	r.served(waiting, 0)
@@ -171,7 +171,7 @@ func testGrantedWhileEntering(t *testing.T, d locktest.Kind) {
 	require.NoError(t, locktest.Got(t, served).Unlock(locktest.Bounded(t))) // the next enters by its own call
 	before = locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	lost := dropReplies(r.Proxy, "enter")
-	waiting := r.InLine(locktest.Bounded(t), "k", 1)
+	waiting := r.InQueue(locktest.Bounded(t), "k", 1)
 	locktest.Within(t, lost)
 	l := locktest.Next(t, before, waiting)
 	require.NoError(t, l.Err())

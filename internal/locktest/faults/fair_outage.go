@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// Redis answers some calls of a line, and others not: each waiter is told, or goes
+// Redis answers some calls of a queue, and others not: each waiter is told, or goes
 // on, by the calls that matter to it.
 
 func init() {
@@ -75,7 +75,7 @@ func testNobodyCanLeave(t *testing.T, d locktest.Kind) {
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, WaiterTTL: 2 * time.Second, MaxOutage: ptr(5 * time.Second)})
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	leave := r.leaver("k", 1)
-	waiting := r.InLine(locktest.Bounded(t), "k", 2)
+	waiting := r.InQueue(locktest.Bounded(t), "k", 2)
 	r.Answered("k")
 	seen := cutBetweenHeartbeats(r.Proxy, "give_up")
 	leave()
@@ -91,12 +91,12 @@ func testNobodyCanLeave(t *testing.T, d locktest.Kind) {
 	r.passesOn(before, waiting)
 }
 
-// An enter whose connection is reset is tried again within milliseconds, not when
-// the line happens to look.
+// An enter whose connection is reset is tried again within milliseconds, and not only with
+// the next heartbeat.
 func testEnterAgainSoon(t *testing.T, d locktest.Kind) {
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, WaiterTTL: locktest.Long})
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
-	waits := []<-chan locktest.Acquired{r.InLine(locktest.Bounded(t), "k", 1)}
+	waits := []<-chan locktest.Acquired{r.InQueue(locktest.Bounded(t), "k", 1)}
 	soonest := time.Minute
 	for range 5 {
 		cut := cutRequest(r.Proxy, "enter")
@@ -164,7 +164,7 @@ func testLookUnanswered(t *testing.T, d locktest.Kind) {
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	leave := r.leaver("k", 1)
 	lost := dropReplies(r.Proxy, "heartbeat")
-	r.Server.Do(t, "CLIENT", "KILL", "TYPE", "pubsub") // the line looks when it hears again
+	r.Server.Do(t, "CLIENT", "KILL", "TYPE", "pubsub") // a heartbeat follows when the inbox is live again
 	locktest.Within(t, lost)
 	leave()
 	began := time.Now()
@@ -179,8 +179,8 @@ func testClosedWhileConfirming(t *testing.T, d locktest.Kind) {
 	const lease = 3 * time.Second
 	r := newHarness(t, d, locktest.Options{Lease: lease, WaiterTTL: 10 * locktest.Long, GrantLease: 10 * locktest.Long})
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
-	waiting := r.InLine(locktest.Bounded(t), "k", 1, holdfast.FixedLease(time.Hour))
-	behind := r.InLine(locktest.Bounded(t), "k", 2)
+	waiting := r.InQueue(locktest.Bounded(t), "k", 1, holdfast.FixedLease(time.Hour))
+	behind := r.InQueue(locktest.Bounded(t), "k", 2)
 	held := r.holdReplies("confirm")
 	require.NoError(t, before.Unlock(locktest.Bounded(t)))
 	locktest.Within(t, held)
@@ -198,9 +198,9 @@ func testRejoinedAndDeleted(t *testing.T, d locktest.Kind) {
 	const stale = 2 * time.Second
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, WaiterTTL: stale, GrantLease: stale})
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
-	turn := r.InLine(locktest.Bounded(t), "k", 1, holdfast.FixedLease(time.Hour))
-	rival := r.OtherInLine("k", 2)
-	behind := r.InLine(locktest.Bounded(t), "k", 3)
+	turn := r.InQueue(locktest.Bounded(t), "k", 1, holdfast.FixedLease(time.Hour))
+	rival := r.OtherInQueue("k", 2)
+	behind := r.InQueue(locktest.Bounded(t), "k", 3)
 
 	r.Proxy.OnRequest(always(locktest.Is("confirm"), redistest.Cut))
 	require.NoError(t, before.Unlock(locktest.Bounded(t)))
@@ -240,7 +240,7 @@ func testLostInSilence(t *testing.T, d locktest.Kind) {
 	held := r.holdReplies("acquire")
 	first := locktest.GoLock(r.Locker, locktest.Bounded(t), "k")
 	locktest.Within(t, held)
-	second := r.InLine(locktest.Bounded(t), "k", 1)
+	second := r.InQueue(locktest.Bounded(t), "k", 1)
 	between := locktest.GoLock(other, locktest.Bounded(t), "k")
 	r.AwaitQueue("k", 2)
 	r.letGo()

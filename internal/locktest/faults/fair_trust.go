@@ -26,7 +26,7 @@ func init() {
 	register("F6_HeartbeatBetweenGrantAndMessage", testHeartbeatBeforeMessage, fairOnly)
 	register("F7_MessageForOneThatHasLeft", testMessageAfterLeave, fairOnly)
 	register("F7_GrantForOneThatWasServed", testGrantAfterTurn, fairOnly)
-	register("F7_MessageAfterTheLinesEnd", testMessageInNewLine, fairOnly)
+	register("F7_MessageAfterTheQueuesEnd", testMessageInNewQueue, fairOnly)
 	register("F6_ForcedWhileConfirming", testForcedWhileConfirming, fairOnly)
 }
 
@@ -94,8 +94,8 @@ func testRepeatedEnter(t *testing.T, d locktest.Kind) {
 func testRepeatedRelease(t *testing.T, d locktest.Kind) {
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: locktest.Long})
 	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
-	next := r.InLine(locktest.Bounded(t), "k", 1)
-	behind := r.OtherInLine("k", 2)
+	next := r.InQueue(locktest.Bounded(t), "k", 1)
+	behind := r.OtherInQueue("k", 2)
 	count := r.counting()
 	lost := r.Proxy.SwallowReply(1, locktest.Is("release"))
 	require.NoError(t, l.Unlock(locktest.Bounded(t)))
@@ -117,7 +117,7 @@ func testHeartbeatsMoveNoTrust(t *testing.T, d locktest.Kind) {
 	r := newHarness(t, d, locktest.Options{Lease: lease, GrantLease: lease, WaiterTTL: time.Second})
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	count := r.counting()
-	waiting := r.InLine(locktest.Bounded(t), "k", 1)
+	waiting := r.InQueue(locktest.Bounded(t), "k", 1)
 	entered := time.Now()
 	locktest.Await(t, func() bool { return count("heartbeat") >= 5 })
 	l := locktest.Next(t, before, waiting)
@@ -132,7 +132,7 @@ func testHeartbeatBeforeMessage(t *testing.T, d locktest.Kind) {
 	const first = 10 * time.Second
 	r, subscriber := withSubscriber(t, d, locktest.Options{Lease: locktest.Long, GrantLease: first, WaiterTTL: time.Second})
 	before, waiting := r.heldAndWanted("k")
-	behind := r.InLine(locktest.Bounded(t), "k", 2)
+	behind := r.InQueue(locktest.Bounded(t), "k", 2)
 	count := r.counting()
 	subscriber.hold()
 	l := locktest.Next(t, before, waiting)
@@ -154,8 +154,8 @@ func testMessageAfterLeave(t *testing.T, d locktest.Kind) {
 	r, subscriber := withSubscriber(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: time.Second})
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	leave := r.leaver("k", 1)
-	rival := r.OtherInLine("k", 2)
-	last := r.InLine(locktest.Bounded(t), "k", 3)
+	rival := r.OtherInQueue("k", 2)
+	last := r.InQueue(locktest.Bounded(t), "k", 3)
 	count := r.counting()
 	subscriber.hold()
 	require.NoError(t, before.Unlock(locktest.Bounded(t)))
@@ -178,8 +178,8 @@ func testGrantAfterTurn(t *testing.T, d locktest.Kind) {
 	const never = 10 * locktest.Long
 	r := newHarness(t, d, locktest.Options{Lease: never, GrantLease: never, WaiterTTL: never, Handover: ptr(locktest.Long)})
 	served := r.inRun(r.Locker)
-	last := r.InLine(locktest.Bounded(t), "k", 2) // without a waiter, the locker would not hear
-	behind := r.OtherInLine("k", 3)
+	last := r.InQueue(locktest.Bounded(t), "k", 2) // without a waiter, the locker would not hear
+	behind := r.OtherInQueue("k", 3)
 
 	require.NoError(t, locktest.ErrOf(r.Other.ForceUnlock(locktest.Bounded(t), "k")))
 	require.NoError(t, locktest.Got(t, last).Unlock(locktest.Bounded(t)))
@@ -195,8 +195,8 @@ func testForcedWhileConfirming(t *testing.T, d locktest.Kind) {
 	const waiters = 2
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: locktest.Long, MaxWaiters: waiters})
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
-	forced := r.InLine(locktest.Bounded(t), "k", 1, holdfast.FixedLease(time.Hour))
-	next := r.InLine(locktest.Bounded(t), "k", 2)
+	forced := r.InQueue(locktest.Bounded(t), "k", 1, holdfast.FixedLease(time.Hour))
+	next := r.InQueue(locktest.Bounded(t), "k", 2)
 	held := r.holdReplies("confirm")
 	require.NoError(t, before.Unlock(locktest.Bounded(t)))
 	locktest.Within(t, held)
@@ -219,12 +219,12 @@ func testForcedWhileConfirming(t *testing.T, d locktest.Kind) {
 
 // A heartbeat has found the grant, and no other waiter was there, so nothing remembers it.
 // Then the message comes, while another waits. The key stays the holder's.
-func testMessageInNewLine(t *testing.T, d locktest.Kind) {
+func testMessageInNewQueue(t *testing.T, d locktest.Kind) {
 	r, subscriber := withSubscriber(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: time.Second})
 	before, waiting := r.heldAndWanted("k")
 	subscriber.hold()
 	l := locktest.Next(t, before, waiting)
-	r.lineOver("k", l.Owner()) // soon: after four seconds the connection, which does not answer, would be given up
+	r.queueOver("k", l.Owner()) // soon: after four seconds the connection, which does not answer, would be given up
 	ctx := &locktest.TellingContext{Context: locktest.Bounded(t), Waiting: make(chan struct{})}
 	next := locktest.GoLock(r.Locker, ctx, "k")
 	locktest.Within(t, ctx.Waiting)

@@ -1,5 +1,3 @@
-// Package faults has a case for each way in which clients, networks and servers fail,
-// and what must happen then.
 package faults
 
 import (
@@ -17,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// testCase is one row of the table of faults, or a part of one. Its name starts
-// with the row: F12_MessageLost.
+// testCase is one row of the table in doc.go, or a part of one. Its name starts
+// with the row: F11_SubscriberCut.
 type testCase struct {
 	name string
 	run  func(t *testing.T, d locktest.Kind)
@@ -187,14 +185,14 @@ func (r *harness) cutOff() {
 func (r *harness) heldAndWanted(key string) (before *holdfast.Lease, waiting <-chan locktest.Acquired) {
 	r.T.Helper()
 	before = locktest.Lock(r.T, r.Other, locktest.Bounded(r.T), key)
-	return before, r.InLine(locktest.Bounded(r.T), key, 1)
+	return before, r.InQueue(locktest.Bounded(r.T), key, 1)
 }
 
-// leaver makes the locker wait for key, as InLine does. leave has the waiter give up.
+// leaver makes the locker wait for key, as InQueue does. leave has the waiter give up.
 func (r *harness) leaver(key string, n int) (leave func()) {
 	r.T.Helper()
 	ctx, cancel := context.WithCancel(locktest.Bounded(r.T))
-	waiting := r.InLine(ctx, key, n)
+	waiting := r.InQueue(ctx, key, n)
 	return func() {
 		r.T.Helper()
 		cancel()

@@ -188,7 +188,7 @@ func testForgedForAttempt(t *testing.T, d locktest.Kind) {
 	attempt := locktest.GoAcquire(func() (*holdfast.Lease, error) { return r.Locker.TryLock(locktest.Bounded(t), "k") }) // Lock would enter the queue
 	locktest.Within(t, held)
 	require.Equal(t, 1, locktest.Publish(t, r.Server, inbox, r.Owner("k")+" 60000 0 0 for k"), "the inbox outlasts its last waiter")
-	next := r.OtherInLine("k", 1)
+	next := r.OtherInQueue("k", 1)
 	time.Sleep(100 * time.Millisecond) // no event tells that nothing is sent
 	r.letGo()
 	l := locktest.Got(t, attempt)

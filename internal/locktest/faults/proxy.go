@@ -161,7 +161,7 @@ func testLeaveAnsweredByAProxy(t *testing.T, d locktest.Kind) {
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
 	l := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	ctx, leave := context.WithCancel(locktest.Bounded(t))
-	first, second := r.InLine(ctx, "k", 1), r.InLine(locktest.Bounded(t), "k", 2)
+	first, second := r.InQueue(ctx, "k", 1), r.InQueue(locktest.Bounded(t), "k", 2)
 	r.Answered("k")
 	r.Proxy.OwnWords(ownWords, true, r.few("give_up"))
 	leave()
