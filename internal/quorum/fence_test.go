@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -201,6 +202,7 @@ func TestG10_F34_OneWrongClock(t *testing.T) {
 
 		// Without the node that agrees, it is not known whose clock is wrong.
 		c.cutOff(1)
+		synctest.Wait() // its client knows it: else the call may be in doubt
 		_, err := c.get(fresh(ownX))
 		require.ErrorContains(t, err, "clock differs from the other nodes'")
 		require.Equal(t, scripts.Unavailable, scripts.OutcomeOf(err))
