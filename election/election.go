@@ -93,7 +93,7 @@ func (e *Election) Run(ctx context.Context, lead func(context.Context) error) er
 			if lost, err := e.term(ctx, lease, lead); !lost {
 				return err
 			}
-		case ctx.Err() == nil && (errors.Is(err, holdfast.ErrUnavailable) || errors.Is(err, holdfast.ErrUnknown)):
+		case (errors.Is(err, holdfast.ErrUnavailable) || errors.Is(err, holdfast.ErrUnknown)) && !errors.Is(err, ctx.Err()):
 			select {
 			case <-time.After(pause):
 			case <-ctx.Done():

@@ -120,7 +120,7 @@ func fairFoundAmongNew(c *harness) {
 		}
 		return slices.ContainsFunc(locktest.Queued(c.T, c.Server, c.Name("k")), func(o string) bool { return slices.Contains(before, o) })
 	})
-	require.Less(c.T, time.Since(began), 4*time.Second, "it took more than heartbeats of 400 ms")
+	require.True(c.T, !c.Kind.Virtual || time.Since(began) < 4*time.Second, "it took more than heartbeats of 400 ms")
 	found.Store(true)
 	others.Wait()
 	c.unlock(locktest.Next(c.T, their, lost))
@@ -164,7 +164,8 @@ func fairFound(c *harness) {
 		// One may have been on its way; after one that finds a place lost comes one that looks for all.
 		require.LessOrEqual(c.T, c.heartbeatsSent()-before, 3, name)
 		for _, sent := range c.commands() {
-			fine := f.anew && (sent == "enter" || sent == "give_up") || sent == "unsubscribe" // of the last key
+			fine := f.anew && (sent == "enter" || sent == "give_up") || sent == "unsubscribe" || // of the last key
+				sent == "confirm" && !c.Kind.Virtual // half a grant lease is over on a slow machine
 			require.True(c.T, fine, "%s: %s", name, sent)
 		}
 		c.unlock(locktest.Next(c.T, l, served))

@@ -33,8 +33,9 @@ func testLocks(t *testing.T, d locktest.Kind) {
 		return seen, last
 	}
 	seen, err := list(func() { s.AwaitMaster(t, s.Failover()) })
-	require.Error(t, err)
-	require.Less(t, len(seen), many)
+	if err == nil { // the old master has told of all, before the client has learnt of the new one
+		require.Len(t, seen, many)
+	}
 	locktest.Await(t, func() bool {
 		seen, err = list(func() {})
 		return err == nil
