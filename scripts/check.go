@@ -36,10 +36,6 @@ func CheckKey(key string) error { return unsent(check.Key(key)) }
 // milliseconds, in which Redis counts.
 func CheckLease(d time.Duration) error { return unsent(check.Lease(d)) }
 
-// CheckWaiterTTL returns an error that says what is wrong if d cannot be the time after which
-// a silent client counts as dead: CheckLease's, or it is longer than 30 years.
-func CheckWaiterTTL(d time.Duration) error { return unsent(check.WaiterTTL(d)) }
-
 func checkHold(key, owner string, lease time.Duration) error {
 	if err := CheckKey(key); err != nil {
 		return err
