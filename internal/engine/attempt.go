@@ -104,9 +104,9 @@ func (e *Engine) judge(k *Key, owner string, t Terms, start time.Time, said scri
 }
 
 // Take gives the key, which is locked, the hold of an attempt, and begins its first section for
-// a caller that began to wait at since. It returns nil if there is no hold, or if it has ended
+// a caller that began to wait at since, by Calls.Now. It returns nil if there is no hold, or if it has ended
 // meanwhile.
-func (e *Engine) Take(k *Key, a Attempt, since time.Time) *holdfast.Lease {
+func (e *Engine) Take(k *Key, a Attempt, since time.Duration) *holdfast.Lease {
 	switch h := a.Hold; {
 	case h == nil:
 		return nil
@@ -131,7 +131,7 @@ func (e *Engine) Occupy(h *Hold, w *Waiter, replaced error) *holdfast.Lease {
 	return e.install(h, holdfast.ByGrant, w.Since)
 }
 
-func (e *Engine) install(h *Hold, how holdfast.How, since time.Time) *holdfast.Lease {
+func (e *Engine) install(h *Hold, how holdfast.How, since time.Duration) *holdfast.Lease {
 	h.Key.add(h)
 	s := h.newSection()
 	e.observer.acquired(&s.first, how, since)
@@ -158,11 +158,11 @@ func (out *Outage) Note(a Attempt) *Outage {
 
 // Overdue says why w must not wait any longer after a failed attempt, or nil: Redis
 // refused it, or was away for too long.
-func (out *Outage) Overdue(w *Waiter, a Attempt, most time.Duration) error {
+func (k *Key) Overdue(w *Waiter, a Attempt, out *Outage) error {
 	if !a.retryable() {
 		return a.Known()
 	}
-	if min(time.Since(out.since), time.Since(w.Since)) >= most {
+	if min(time.Since(out.since), k.engine.Calls.Now()-w.Since) >= *k.engine.MaxOutage {
 		return out.Err
 	}
 	return nil

@@ -106,7 +106,7 @@ func (e *Engine) enter(ctx context.Context, name string, t Terms, onPlace func(i
 		sh.Unlock()
 		return nil, nil, nil, err
 	}
-	w = e.pool.get(t, onPlace)
+	w = e.pool.get(t, onPlace, e.Calls.Now())
 	k.Push(w)
 	ticket := e.waits.Join(k, w)
 	sh.Unlock()
@@ -126,7 +126,7 @@ func (e *Engine) firstAttempt(ctx context.Context, k *Key, t Terms, onPlace func
 	done()
 
 	k.Lock()
-	if lease := e.Take(k, a, a.Start); lease != nil {
+	if lease := e.Take(k, a, e.Calls.Since(a.Start)); lease != nil {
 		k.End()
 		k.Unlock()
 		lease, err := e.handOut(ctx, lease)
@@ -139,8 +139,7 @@ func (e *Engine) firstAttempt(ctx context.Context, k *Key, t Terms, onPlace func
 		e.Undo(a.Orphan)
 		return nil, nil, err
 	}
-	w := e.pool.get(t, onPlace)
-	w.Since = a.Start
+	w := e.pool.get(t, onPlace, e.Calls.Since(a.Start))
 	k.pushFront(w)
 	e.waits.Refused(k, w, a)
 	k.End()
@@ -168,28 +167,34 @@ func (e *Engine) refusal(ctx context.Context, k *Key, a Attempt, wait bool) erro
 // small: the stack of a waiting goroutine costs more than the waiter itself.
 func (e *Engine) await(ctx context.Context, k *Key, w *Waiter) (*holdfast.Lease, error) {
 	for {
-		select {
-		case place := <-w.places:
-			e.onPlace(ctx, k, w, place)
-		case got := <-w.ready:
-			e.logLongWait(k, w)
-			if got.granted != nil {
-				lease, waits, err := got.granted.Confirm(ctx, w)
-				e.Calls.End()
-				if waits {
-					continue
-				}
-				if lease != nil {
-					lease, err = e.handOut(ctx, lease)
-				}
-				got.lease, got.err = lease, err
+		var got result
+		if ctx.Done() == nil && w.places == nil { // nothing else can come; a select takes twice as long
+			got = <-w.ready
+		} else {
+			select {
+			case got = <-w.ready:
+			case place := <-w.places:
+				e.onPlace(ctx, k, w, place)
+				continue
+			case <-ctx.Done():
+				e.logLongWait(k, w)
+				return e.withdraw(ctx, k, w)
 			}
-			e.pool.put(w)
-			return got.lease, got.err
-		case <-ctx.Done():
-			e.logLongWait(k, w)
-			return e.withdraw(ctx, k, w)
 		}
+		e.logLongWait(k, w)
+		if got.granted != nil {
+			lease, waits, err := got.granted.Confirm(ctx, w)
+			e.Calls.End()
+			if waits {
+				continue
+			}
+			if lease != nil {
+				lease, err = e.handOut(ctx, lease)
+			}
+			got.lease, got.err = lease, err
+		}
+		e.pool.put(w)
+		return got.lease, got.err
 	}
 }
 
@@ -198,7 +203,7 @@ func (e *Engine) logLongWait(k *Key, w *Waiter) {
 	if !e.Logger.Enabled(context.Background(), slog.LevelDebug) {
 		return
 	}
-	if d := time.Since(w.Since); d > e.Lease {
+	if d := e.Calls.Now() - w.Since; d > e.Lease {
 		e.Logger.Debug("holdfast: waited for longer than a lease", "key", errs.Quote(e.KeyOf(k.Name)), "waited", d)
 	}
 }

@@ -39,7 +39,7 @@ func (e *Engine) reenter(ctx context.Context, outer *entry, t Terms, wait bool) 
 	if !t.Plain() {
 		return nil, errs.ErrNested
 	}
-	s, k, began := outer.section, outer.key(), time.Now()
+	s, k, began := outer.section, outer.key(), e.Calls.Now()
 	k.Lock()
 	if err := outer.err(); err != nil {
 		k.Unlock()

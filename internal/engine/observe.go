@@ -201,14 +201,14 @@ func (o *observer) now() time.Duration {
 	return o.engine.Calls.Now()
 }
 
-// acquired notes that an entry has begun, whose caller has asked since then. The key is
-// locked.
-func (o *observer) acquired(en *entry, how holdfast.How, since time.Time) {
+// acquired notes that an entry has begun, whose caller has asked since then, by Calls.Now. The
+// key is locked.
+func (o *observer) acquired(en *entry, how holdfast.How, since time.Duration) {
 	if o == nil {
 		return
 	}
 	en.began = o.now()
-	o.put(event{kind: &o.kinds.acquired, key: en.Key(), how: how, took: time.Since(since)})
+	o.put(event{kind: &o.kinds.acquired, key: en.Key(), how: how, took: en.began - since})
 }
 
 // ended notes that an entry, held for so long, has ended: by loss if why is ErrLost.

@@ -20,7 +20,7 @@ func TestObserverAbsentAllocatesNothing(t *testing.T) {
 	k := &Key{shard: &shard{engine: e}, Name: "k"}
 	h := &Hold{Key: k}
 	h.newSection()
-	en, why, ctx, since := &h.first.first, errors.New("any"), context.Background(), time.Now()
+	en, why, ctx, since := &h.first.first, errors.New("any"), context.Background(), time.Duration(0)
 	o := newObserver(e, nil)
 	require.Nil(t, o)
 	require.Zero(t, testing.AllocsPerRun(100, func() {

@@ -118,7 +118,7 @@ func (e *Engine) takeTogether(ctx context.Context, states []*Key, attempts []Att
 	var err error
 	for i, k := range states {
 		k.Lock()
-		if lease := e.Take(k, attempts[i], attempts[i].Start); lease != nil {
+		if lease := e.Take(k, attempts[i], e.Calls.Since(attempts[i].Start)); lease != nil {
 			leases = append(leases, lease)
 		} else if err == nil {
 			err = errs.Of("lock", e.KeyOf(k.Name), attempts[i].Known())

@@ -25,8 +25,8 @@ type Waiter struct {
 	waiting    bool // is among the waiters of its key
 	State      any  // of the discipline; guarded by the shard's lock
 	Terms      Terms
-	Since      time.Time
-	ready      chan result // one slot; the code that ends the wait sends one result
+	Since      time.Duration // when it began to wait, by Calls.Now
+	ready      chan result   // one slot; the code that ends the wait sends one result
 
 	onPlace func(int) // nil: the place is of no interest; immutable once the wait has begun
 	places  chan int  // one slot; nil as long as onPlace is
@@ -41,13 +41,13 @@ type result struct {
 	err     error
 }
 
-// NewWaiter returns a waiter that begins to wait now. onPlace is nil, or is told its places.
-func NewWaiter(t Terms, onPlace func(int)) *Waiter {
-	return (&Waiter{ready: make(chan result, 1)}).begin(t, onPlace)
+// NewWaiter returns a waiter that has waited since then, by Calls.Now. onPlace is nil, or is told its places.
+func NewWaiter(t Terms, onPlace func(int), since time.Duration) *Waiter {
+	return (&Waiter{ready: make(chan result, 1)}).begin(t, onPlace, since)
 }
 
-func (w *Waiter) begin(t Terms, onPlace func(int)) *Waiter {
-	w.Terms, w.Since, w.onPlace = t, time.Now(), onPlace
+func (w *Waiter) begin(t Terms, onPlace func(int), since time.Duration) *Waiter {
+	w.Terms, w.Since, w.onPlace = t, since, onPlace
 	if onPlace != nil {
 		w.places = make(chan int, 1)
 	}
@@ -58,11 +58,11 @@ func (w *Waiter) begin(t Terms, onPlace func(int)) *Waiter {
 // that was made in a bubble of testing/synctest must not be used in another.
 type waiterPool struct{ pool sync.Pool }
 
-func (p *waiterPool) get(t Terms, onPlace func(int)) *Waiter {
+func (p *waiterPool) get(t Terms, onPlace func(int), since time.Duration) *Waiter {
 	if w, _ := p.pool.Get().(*Waiter); w != nil {
-		return w.begin(t, onPlace)
+		return w.begin(t, onPlace, since)
 	}
-	return NewWaiter(t, onPlace)
+	return NewWaiter(t, onPlace, since)
 }
 
 // put takes w back; its ready channel must be empty.

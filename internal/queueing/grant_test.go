@@ -31,7 +31,7 @@ func TestConfirmEndsWithClose(t *testing.T) {
 		q := lingerers(t, 0)
 		redis := &failing{Backend: q.in.backend}
 		q.in.backend = redis
-		w, ended := engine.NewWaiter(engine.Terms{Lease: time.Minute}, nil), make(chan error, 1)
+		w, ended := engine.NewWaiter(engine.Terms{Lease: time.Minute}, nil, 0), make(chan error, 1)
 		granted := q.newTicket(w)
 		q.key.Lock()
 		q.register(granted)

@@ -184,8 +184,8 @@ func (q *queue) heartbeatAgainSoon() {
 func (q *queue) endOverdue(a engine.Attempt) {
 	q.key.EndAll(func(w *engine.Waiter) error {
 		if q.shut != nil && !ticketOf(w).entered {
-			return q.shut.Overdue(w, a, *q.in.engine.MaxOutage)
+			return q.key.Overdue(w, a, q.shut)
 		}
-		return q.outage.Overdue(w, a, *q.in.engine.MaxOutage)
+		return q.key.Overdue(w, a, q.outage)
 	})
 }

@@ -145,7 +145,7 @@ func (r *racing) deliver(k *engine.Key, p *race, a engine.Attempt, asked engine.
 	a = k.Noted(a)
 	p.outage = p.outage.Note(a)
 	if a.Err != nil {
-		k.EndAll(func(w *engine.Waiter) error { return p.outage.Overdue(w, a, *r.engine.MaxOutage) })
+		k.EndAll(func(w *engine.Waiter) error { return k.Overdue(w, a, p.outage) })
 		if k.First() != nil {
 			return false
 		}

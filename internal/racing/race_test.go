@@ -57,7 +57,7 @@ func TestG4_AReleaseStepsBackForTheOtherListeners(t *testing.T) {
 			k := r.engine.NewKey("k")
 			r.engine.LocalHandover = c.handover
 			if c.waits {
-				k.Push(engine.NewWaiter(engine.Terms{}, nil))
+				k.Push(engine.NewWaiter(engine.Terms{}, nil, 0))
 			}
 			if c.hear {
 				raceOf(k).sub = live(7)
@@ -84,7 +84,7 @@ func TestNothingBeginsWhileACallIsUnderWay(t *testing.T) {
 	r := discipline(t)
 	k := r.engine.NewKey("k")
 	k.Go(func() {})
-	k.Push(engine.NewWaiter(engine.Terms{}, nil))
+	k.Push(engine.NewWaiter(engine.Terms{}, nil, 0))
 	r.Settle(k) // else a loop begins, and panics
 }
 
