@@ -1,7 +1,7 @@
 SHELL := bash
 MODULES := . $(patsubst %/go.mod,%,$(wildcard */go.mod */*/go.mod))
 
-.PHONY: help failovers sim test race test-all test-days test-servers-long test-controls test-servers test-interop test-rivals check lint soak model bench
+.PHONY: help failovers sim test race test-all test-days test-models test-servers-long test-controls test-servers test-interop test-rivals check lint soak model bench
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,17 +25,19 @@ race: ## Run what can race with the race detector
 		packages='./multilock ./fair ./rlock $(shell go list ./... | grep -vE '/(examples|internal/(model|interop|sim/speed))(/|$$)')'
 
 test-all: ## Run what CI runs beside make test: race, Sentinel, Cluster, chaos, two days of campaigns, models, Java and rivals
-	@$(MAKE) race
 	@# What computes runs beside what waits for servers.
-	@verdict=passed; nice -n 19 $(MAKE) test-days & days=$$!; \
-		$(MAKE) test-servers-long test-interop test-rivals test-controls || verdict=FAILED; \
+	@verdict=passed; nice -n 19 $(MAKE) -j2 test-days test-models & days=$$!; \
+		$(MAKE) -j1 race test-servers-long test-interop test-rivals test-controls || verdict=FAILED; \
 		wait $$days || verdict=FAILED; \
 		echo "== $$verdict"; [ $$verdict = passed ]
 
-# Two days of life with 60 000 grants and 30 000 faults, a part of the cut points, mistakes that campaigns find soon, figures, and the models.
+# Two days of life with 60 000 grants and 30 000 faults, and a part of the cut points.
 test-days:
 	go test -timeout 60m ./internal/sim/campaign -run 'Campaigns|CutPoints' \
 		-seeds=17 -length=2h -callers=3 -life=48h -grants=60000 -faults=30000 -every=8
+
+# Mistakes that campaigns find soon, figures, and the models.
+test-models:
 	go test -timeout 60m -tags seeded -short ./internal/sim/campaign -run Power
 	go test -timeout 60m ./internal/sim/speed -run LongestWait
 	go test -timeout 60m ./internal/model/...
