@@ -20,10 +20,10 @@ func TestF8_OptionsAreRefused(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	for want, opts := range map[string][]holdfast.Option{
 		"option is nil":                        {nil},
-		"WithLease: lease 0s":                  {holdfast.WithLease(0)},
-		"WithWaiterTTL: lease 99ms":            {fair.WithWaiterTTL(99 * time.Millisecond)},
+		"WithLease: 0s":                        {holdfast.WithLease(0)},
+		"WithWaiterTTL: 99ms":                  {fair.WithWaiterTTL(99 * time.Millisecond)},
 		"WithWaiterTTL: 350400h0m0s is longer": {fair.WithWaiterTTL(40 * year)},
-		"WithGrantLease: lease 0s":             {fair.WithGrantLease(0)},
+		"WithGrantLease: 0s":                   {fair.WithGrantLease(0)},
 		"WithGrantLease: 1s is shorter":        {fair.WithGrantLease(time.Second)},
 		"WithGrantLease: 9s is shorter":        {fair.WithGrantLease(9 * time.Second), fair.WithWaiterTTL(10 * time.Second)},
 		"WithLogger: logger is nil":            {holdfast.WithLogger((*slog.Logger)(nil))},
@@ -44,9 +44,9 @@ func TestF8_OptionsAreRefused(t *testing.T) {
 	}
 	locker := userLocker(t, client, fair.WithWaiterTTL(10*time.Second)) // the grant lease follows
 	for want, opt := range map[string]holdfast.LockOption{
-		"option is nil":        nil,
-		"FixedLease: lease 0s": holdfast.FixedLease(0),
-		"MaxHold: 0s":          holdfast.MaxHold(0),
+		"option is nil":  nil,
+		"FixedLease: 0s": holdfast.FixedLease(0),
+		"MaxHold: 0s":    holdfast.MaxHold(0),
 	} {
 		l, err := locker.Lock(t.Context(), "k", opt)
 		require.Nil(t, l)

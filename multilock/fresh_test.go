@@ -205,9 +205,9 @@ func TestNewRefuses(t *testing.T) {
 	one := []rueidis.Client{client}
 	for want, opts := range map[string][]holdfast.Option{
 		"option is nil":              {nil},
-		"WithLease: lease 0s":        {holdfast.WithLease(0)},
+		"WithLease: 0s":              {holdfast.WithLease(0)},
 		"longer than WithMaxLease":   {multilock.WithMaxLease(time.Second)},
-		"WithMaxLease: lease 1ms":    {multilock.WithMaxLease(time.Millisecond)},
+		"WithMaxLease: 1ms":          {multilock.WithMaxLease(time.Millisecond)},
 		"WithNodeTimeout: 1µs":       {multilock.WithNodeTimeout(time.Microsecond)},
 		"WithLogger: logger is nil":  {holdfast.WithLogger(nil)},
 		"needs WithFencing":          {holdfast.WithFenceExpiry(time.Hour)},

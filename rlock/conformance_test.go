@@ -20,7 +20,7 @@ func TestF8_OptionsAreRefused(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	for want, opts := range map[string][]holdfast.Option{
 		"option is nil":                   {nil},
-		"WithLease: lease 0s":             {holdfast.WithLease(0)},
+		"WithLease: 0s":                   {holdfast.WithLease(0)},
 		"WithLogger: logger is nil":       {holdfast.WithLogger((*slog.Logger)(nil))},
 		"needs WithFencing":               {holdfast.WithFenceExpiry(time.Hour)},
 		"WithFenceExpiry: -1ms":           {holdfast.WithFencing(), holdfast.WithFenceExpiry(-time.Millisecond)},
@@ -39,9 +39,9 @@ func TestF8_OptionsAreRefused(t *testing.T) {
 	}
 	locker := userLocker(t, client)
 	for want, opt := range map[string]holdfast.LockOption{
-		"option is nil":        nil,
-		"FixedLease: lease 0s": holdfast.FixedLease(0),
-		"MaxHold: 0s":          holdfast.MaxHold(0),
+		"option is nil":  nil,
+		"FixedLease: 0s": holdfast.FixedLease(0),
+		"MaxHold: 0s":    holdfast.MaxHold(0),
 	} {
 		l, err := locker.Lock(t.Context(), "k", opt)
 		require.Nil(t, l)

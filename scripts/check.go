@@ -34,7 +34,12 @@ func CheckKey(key string) error { return unsent(check.Key(key)) }
 // CheckLease returns an error that says what is wrong if d cannot be a lease:
 // it is shorter than 100 ms, longer than 100 years or not a whole number of
 // milliseconds, in which Redis counts.
-func CheckLease(d time.Duration) error { return unsent(check.Lease(d)) }
+func CheckLease(d time.Duration) error {
+	if err := check.Lease(d); err != nil {
+		return refuse("lease: %w", err)
+	}
+	return nil
+}
 
 func checkHold(key, owner string, lease time.Duration) error {
 	if err := CheckKey(key); err != nil {

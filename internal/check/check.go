@@ -39,11 +39,11 @@ func Key(key string) error {
 func Lease(d time.Duration) error {
 	switch {
 	case d < minLease:
-		return errs.Invalid("lease %v is shorter than %v", d, minLease)
+		return errs.Invalid("%v is shorter than %v", d, minLease)
 	case d > MaxLease:
-		return errs.Invalid("lease %v is longer than 100 years", d)
+		return errs.Invalid("%v is longer than 100 years", d)
 	case d%time.Millisecond != 0:
-		return errs.Invalid("lease %v is not a whole number of milliseconds", d)
+		return errs.Invalid("%v is not a whole number of milliseconds", d)
 	}
 	return nil
 }
