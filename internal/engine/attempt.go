@@ -113,7 +113,7 @@ func (e *Engine) Take(k *Key, a Attempt, since time.Duration) *holdfast.Lease {
 	case h.over:
 		e.backend.Lost(k.Name, h.Owner)
 		return nil
-	case k.closed, k.Held(): // Close has been here; or, in a queue, Redis has granted the key to another waiter here, so this hold is over
+	case k.closed, k.Held() && !e.Several: // Close has been here; or, in a queue, Redis has granted the key to another waiter here, so this hold is over
 		e.Undo(h.Orphan())
 		return nil
 	default:

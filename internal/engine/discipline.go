@@ -19,7 +19,8 @@ type Discipline interface {
 
 	// Join: w has become the last waiter. If it returns a ticket, w enters by itself.
 	Join(k *Key, w *Waiter) Ticket
-	// Refused: w, whose first attempt did not succeed, has become the first waiter.
+	// Refused: w, whose first attempt did not succeed, has become the first waiter. With
+	// Config.Several, it may stand behind others that began theirs before.
 	Refused(k *Key, w *Waiter, a Attempt)
 	// Left: the wait of w has ended without the key.
 	Left(k *Key, w *Waiter)

@@ -25,9 +25,9 @@
 // waiter, and so does every later caller. The engine gives a waiter no goroutine and no timer.
 // Its [Discipline] sends the commands, and gives the waiters the key: they race with other
 // processes (package racing), or stand in a queue in Redis (package queueing). What these keep
-// of a key, a waiter and a hold is opaque to the engine. Today's kinds have one hold for each
-// key (key.go, Take in attempt.go, and how a discipline settles a key) and one section at a time for
-// each hold (section.go).
+// of a key, a waiter and a hold is opaque to the engine. A hold has one section at a time. A key has one
+// hold, or with [Config.Several] as many as Redis grants: then a caller makes a first attempt unless
+// others wait here, and the discipline serves waiters while the key is held here.
 //
 // The files, from the calls of users down to the state:
 //

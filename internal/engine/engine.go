@@ -19,6 +19,7 @@ type Config struct {
 	Kind              string        // the lock kind's name, the prefix of New's errors
 	Client            string        // the locker's id, the prefix of its owners; "": a new one
 	Longest           time.Duration // of the leases of a deployment; 0: no limit
+	Several           bool          // a key may have several holds here at once, of which Redis decides
 	Places            bool          // waiters have places among those of all processes; set by the discipline
 }
 

@@ -22,6 +22,8 @@ type Hold struct {
 	watchdog.Lease
 	watchdog *watchdog.Watchdog[*Hold] // set by NewHold
 	Key      *Key                      // immutable
+	prev     *Hold                     // of the holds of the key, see Key.first; guarded by the shard's lock
+	next     *Hold                     // nil: is not among them
 	Owner    string                    // the field in Redis; immutable
 	granted  time.Duration             // when, by Calls.Now; immutable
 	extras   *extras                   // nil if there are none; immutable

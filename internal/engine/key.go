@@ -13,10 +13,10 @@ import (
 type Key struct {
 	*shard           // immutable
 	Name    string   // in Redis, see nameOf; immutable
-	hold    *Hold    // nil: not held here
+	first   *Hold    // the oldest hold, of a ring: the newest is before it; nil: not held here
 	waiters *waiters // nil until the first waiter
 	ending  *Hold    // the last of those being released; nil: none
-	calls   int16    // first attempts, releases and loops under way
+	calls   int32    // first attempts, releases and loops under way
 }
 
 // NewKey returns the state of a key that is neither held nor wanted here.
@@ -66,40 +66,62 @@ func (k *Key) Closed() bool { return k.closed }
 // Shard is the index of the shard of the key, which a hash of its name chooses.
 func (k *Key) Shard() int { return k.index }
 
-// holds yields the holds of the key. Today's kinds have at most one.
+// holds yields the holds of the key, the oldest first. A kind without Config.Several has at most
+// one. The caller may forget the hold that it gets.
 func (k *Key) holds() iter.Seq[*Hold] {
 	return func(yield func(*Hold) bool) {
-		if k != nil && k.hold != nil {
-			yield(k.hold)
+		if k == nil || k.first == nil {
+			return
+		}
+		for h, last := k.first, k.first.prev; ; {
+			next := h.next
+			if !yield(h) || h == last {
+				return
+			}
+			h = next
 		}
 	}
 }
 
-func (k *Key) add(h *Hold) { k.hold = h }
+func (k *Key) add(h *Hold) {
+	if k.first == nil {
+		k.first, h.prev, h.next = h, h, h
+		return
+	}
+	h.prev, h.next = k.first.prev, k.first
+	h.prev.next, h.next.prev = h, h
+}
 
-func (k *Key) has(h *Hold) bool { return k.hold == h }
+func (k *Key) has(h *Hold) bool { return h.next != nil }
 
 // forget notes that a hold is over. It reports whether it was one of the key until now.
 func (k *Key) forget(h *Hold) bool {
-	had := k.has(h)
-	if had {
-		k.hold = nil
+	if !k.has(h) {
+		return false
 	}
-	return had
+	switch {
+	case h.next == h:
+		k.first = nil
+	case k.first == h:
+		k.first = h.next
+	}
+	h.prev.next, h.next.prev = h.next, h.prev
+	h.prev, h.next = nil, nil
+	return true
 }
 
 // Held says whether the key has a hold here.
-func (k *Key) Held() bool { return k.hold != nil }
+func (k *Key) Held() bool { return k.first != nil }
 
 // HeldSince says whether it has one that was granted after that time.
 func (k *Key) HeldSince(t time.Time) bool {
-	return k.hold != nil && k.hold.granted > k.engine.Calls.Since(t)
+	return k.first != nil && k.first.granted > k.engine.Calls.Since(t)
 }
 
 // HeldBy says whether owner has the key here, or is releasing it. Redis has ended all
 // earlier owners.
 func (k *Key) HeldBy(owner string) bool {
-	return k != nil && (k.hold != nil && k.hold.Owner == owner || k.Ending() && k.ending.Owner == owner)
+	return k != nil && (k.first != nil && k.first.Owner == owner || k.Ending() && k.ending.Owner == owner)
 }
 
 // Ending says whether a hold of the key is being released.
@@ -112,10 +134,11 @@ func (k *Key) endedRelease(h *Hold) {
 	}
 }
 
-// NotAcquired is ErrNotAcquired. If this locker holds the key, the error says for how long.
+// NotAcquired is ErrNotAcquired. If this locker holds the key, the error says for how long its
+// oldest hold has lasted.
 func (k *Key) NotAcquired() error {
-	if k.hold != nil {
-		return errs.HeldHere{For: k.engine.Calls.Now() - k.hold.granted, Label: k.hold.label()}
+	if k.first != nil {
+		return errs.HeldHere{For: k.engine.Calls.Now() - k.first.granted, Label: k.first.label()}
 	}
 	return holdfast.ErrNotAcquired
 }

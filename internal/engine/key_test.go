@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -60,4 +61,64 @@ func TestG1_AKeyHasOneHold(t *testing.T) {
 	require.NoError(t, third.Err())
 	require.True(t, k.HeldBy("third"))
 	require.False(t, k.HeldBy("first"))
+}
+
+// several returns an engine whose keys may have several holds, and what makes one.
+func several(t *testing.T) (*Engine, func(k *Key, owner string) *Hold) {
+	c, err := Configure("test", "New", nil, nil)
+	require.NoError(t, errors.Join(err, c.Check()))
+	c.Several = true
+	o := obedient{calls: calls.New(time.Minute, nil), released: make(chan string, 10)}
+	e := New(o, obedientDiscipline{o}, c)
+	t.Cleanup(func() { require.NoError(t, e.Close()) })
+	return e, func(k *Key, owner string) *Hold {
+		return e.NewHold(k, owner, Terms{Lease: c.Lease}, time.Now(), scripts.Acquired{}, nil)
+	}
+}
+
+func TestAKeyMayHaveSeveralHolds(t *testing.T) {
+	e, hold := several(t)
+	k := e.NewKey("k")
+	k.Lock()
+	defer k.Unlock()
+	var all []*Hold
+	for range 5 {
+		h := hold(k, "owner")
+		require.False(t, k.has(h))
+		require.NotNil(t, e.Take(k, Attempt{Hold: h}, 0))
+		require.True(t, k.has(h))
+		all = append(all, h)
+	}
+	require.Equal(t, all, slices.Collect(k.holds()))
+	for _, i := range []int{2, 0, 2, 1, 0} { // in the middle, first, last, last, the only one
+		h := all[i]
+		h.watchdog.Forget(h)
+		require.True(t, k.forget(h))
+		require.False(t, k.forget(h))
+		all = slices.Delete(all, i, i+1)
+		require.Equal(t, len(all) > 0, k.Held())
+		require.True(t, slices.Equal(all, slices.Collect(k.holds())))
+	}
+	for range 3 {
+		require.NotNil(t, e.Take(k, Attempt{Hold: hold(k, "owner")}, 0))
+	}
+	for h := range k.holds() {
+		h.watchdog.Forget(h)
+		k.forget(h)
+	}
+	require.False(t, k.Held(), "each hold was seen once, though forgotten meanwhile")
+}
+
+// First attempts of callers that came at the same time may be refused in any order.
+func TestRefusedCallersWaitInTheOrderInWhichTheyBegan(t *testing.T) {
+	e, _ := several(t)
+	k := e.NewKey("k")
+	at := func(since time.Duration) *Waiter { return NewWaiter(Terms{}, nil, since) }
+	want := []*Waiter{at(1), at(2), at(3), at(4), at(9)}
+	k.pushEarly(want[2])
+	k.Push(want[4])
+	k.pushEarly(want[0])
+	k.pushEarly(want[3])
+	k.pushEarly(want[1])
+	require.True(t, slices.Equal(want, slices.Collect(k.All())))
 }

@@ -92,7 +92,7 @@ func (e *Engine) enter(ctx context.Context, name string, t Terms, onPlace func(i
 	switch {
 	case sh.closed:
 		err = holdfast.ErrClosed
-	case k == nil, !wait && k.Idle():
+	case k == nil, !wait && k.Idle(), e.Several && k.First() == nil:
 		k = e.begin(sh, name)
 		sh.Unlock()
 		lease, w, err = e.firstAttempt(ctx, k, t, onPlace, wait)
@@ -116,7 +116,8 @@ func (e *Engine) enter(ctx context.Context, name string, t Terms, onPlace func(i
 	return nil, k, w, nil
 }
 
-// firstAttempt is the attempt of a caller that found no other caller here. It runs on the
+// firstAttempt is the attempt of a caller that found no other caller here, or, with
+// Config.Several, none that waits. It runs on the
 // caller's own goroutine, which saves an uncontended lock a fifth of its time. If the
 // caller has to wait, firstAttempt returns its waiter.
 func (e *Engine) firstAttempt(ctx context.Context, k *Key, t Terms, onPlace func(int), wait bool) (*holdfast.Lease, *Waiter, error) {
@@ -140,7 +141,7 @@ func (e *Engine) firstAttempt(ctx context.Context, k *Key, t Terms, onPlace func
 		return nil, nil, err
 	}
 	w := e.pool.get(t, onPlace, e.Calls.Since(a.Start))
-	k.pushFront(w)
+	k.pushEarly(w)
 	e.waits.Refused(k, w, a)
 	k.End()
 	k.Unlock()

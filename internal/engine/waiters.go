@@ -80,7 +80,10 @@ func (k *Key) First() *Waiter {
 }
 
 // Push makes w the last waiter.
-func (k *Key) Push(w *Waiter) {
+func (k *Key) Push(w *Waiter) { k.insert(w, k.First()) }
+
+// insert makes w a waiter before another, in a ring.
+func (k *Key) insert(w, next *Waiter) {
 	if k.waiters == nil {
 		k.waiters = &waiters{}
 	}
@@ -96,14 +99,22 @@ func (k *Key) Push(w *Waiter) {
 		all.first, w.next, w.prev = w, w, w
 		return
 	}
-	w.next, w.prev = all.first, all.first.prev
+	w.next, w.prev = next, next.prev
 	w.prev.next, w.next.prev = w, w
 }
 
-// pushFront makes w the first waiter: the caller of a first attempt came before the others.
-func (k *Key) pushFront(w *Waiter) {
-	k.Push(w)
-	k.waiters.first = w
+// pushEarly makes w the first waiter: the caller of a first attempt came before the others. With
+// several first attempts at once, those that began earlier stay before it.
+func (k *Key) pushEarly(w *Waiter) {
+	first := k.First()
+	next, at := first, 0
+	for k.engine.Several && at < k.Count() && next.Since < w.Since {
+		next, at = next.next, at+1
+	}
+	k.insert(w, next)
+	if at == 0 {
+		k.waiters.first = w
+	}
 }
 
 // Remove takes a waiter out of the line. The key is locked.

@@ -38,7 +38,7 @@ func TestWaitersKeepTheirOrder(t *testing.T) {
 			want = append(want, w)
 		case n == 5:
 			w := NewWaiter(Terms{}, nil, 0)
-			k.pushFront(w)
+			k.pushEarly(w)
 			want = append([]*Waiter{w}, want...)
 		case len(want) > 0:
 			i := rand.N(len(want))

@@ -1,6 +1,6 @@
 // Package racing is the discipline of lock kinds whose processes race for a key. The waiters of
-// a process queue here, and one loop tries for all of them. At every moment exactly one of
-// these has the key in hand:
+// a process queue here, and one loop tries for all of them. Of a key with one hold, exactly one of
+// these has it in hand at every moment:
 //
 //	   Lock of a key that nobody here has or wants
 //	              │
@@ -11,6 +11,10 @@
 //	others wait    │  │    sleep, try again              │ ◀──┘
 //	               │  └───────────── lost ───────────────┤
 //	               └─────────── release ◀────── Unlock ──┘
+//
+// With engine.Config.Several they go on side by side. The loop runs as long as there are waiters, also
+// while the key is held here, and after a success it tries at once for the next waiter. A release
+// publishes, and the loop hears that too: it does not count as another's turn.
 //
 // Racing is correct without hand-over (a hold passes from section to section in memory)
 // and turns.go (processes take turns): both only make it fast and fair.

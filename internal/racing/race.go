@@ -7,26 +7,27 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/internal/seed"
 	"github.com/holdfast-go/holdfast/pubsub"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // race is the state of racing waiters of a key. It lives as long as they do. But for poke, and for
-// what the shard's lock guards, it belongs to the one that has the key in hand. At every moment
-// that is exactly one of these: the caller of a first attempt, a hold, an Unlock that releases, or
-// the loop of the race.
+// what belongs to its loop, the shard's lock guards it.
 type race struct {
-	sub       Subscription  // nil until the race meets another process
+	leading   bool          // the loop runs
+	again     bool          // the next attempt need not wait for a message
+	sub       Subscription  // nil until the race meets another process; set by the loop
 	contended bool          // met another process: subscribe before the next attempt
-	poke      chan struct{} // one slot: look at the waiters again
+	poke      chan struct{} // one slot: look at the waiters and at again
 	turns     turns
-	before    pubsub.State // of sub, before our last release
-	retry     calls.Backoff
-	tries     int            // split votes, less the attempts without one; for RetryDelay
-	unmet     error          // the backend's reason for the last failure, see engine.Attempt; guarded by the shard's lock
-	orphan    *engine.Orphan // of the last attempt; to be undone before the next
-	outage    *engine.Outage // set while Redis does not answer; guarded by the shard's lock
+	before    pubsub.State   // of sub, before our last release
+	retry     calls.Backoff  // owned by the loop
+	tries     int            // split votes, less the attempts without one; for RetryDelay; owned by the loop
+	unmet     error          // the backend's reason for the last failure, see engine.Attempt
+	orphan    *engine.Orphan // of the last attempt; to be undone before the next; owned by the loop, or by the first attempt before it
+	outage    *engine.Outage // set while Redis does not answer
 }
 
 // raceOf returns the race for k, made if need be. The key is locked.
@@ -59,28 +60,28 @@ func (p *race) releases(now pubsub.State) uint64 {
 }
 
 // lead is the loop that talks to Redis for the waiters of a key: subscribe, try again,
-// sleep until a message or until the holder's lease must be over. It ends when the key is
-// held here or has no waiters. There is at most one for a key in this process. The key
-// goes to the waiter that is first when the answer comes, so a waiter may leave at any
-// moment.
+// sleep until a message or until the holder's lease must be over. It ends when the key has
+// no waiters or, unless it may have several holds, is held here. There is at most one for a
+// key in this process. The key goes to the waiter that is first when the answer comes, so a
+// waiter may leave at any moment.
 func (r *racing) lead(k *engine.Key) {
 	k.Lock()
 	p := raceOf(k)
+	seen, remaining, resting := p.seen(), r.engine.Lease, p.turns.active()
 	k.Unlock()
-	seen, remaining := p.seen(), r.engine.Lease
-	for resting := p.turns.active(); ; {
+	for {
 		notified := false
 		switch {
-		case p.contended && p.sub == nil:
+		case r.unheard(k, p):
 			// So it cannot miss a release after its next attempt. Without a confirmation
 			// (messages not allowed, connection lost) the timed attempts of rest must do.
-			r.subscribe(p, k.Name, min(r.engine.Calls.Timeout, probeWithoutMessages), func(now pubsub.State) bool { return now.Live })
+			r.subscribe(k, p, min(r.engine.Calls.Timeout, probeWithoutMessages), func(now pubsub.State) bool { return now.Live })
 		case resting:
 			if notified = r.rest(k, p, seen, remaining); notified {
 				r.engine.Woken(k.Name)
 			}
 		}
-		asked, ok := r.wanted(k)
+		asked, ok := r.wanted(k, p)
 		if !ok {
 			return
 		}
@@ -104,20 +105,47 @@ func (r *racing) lead(k *engine.Key) {
 		if a.Err != nil {
 			// A new subscription ends the pause: Redis is back. Only the subscriptions' one
 			// connection looks for it often, however many keys have waiters.
-			r.subscribe(p, k.Name, p.retry.Next(r.engine.Lease), func(now pubsub.State) bool { return now.Epoch != seen.Epoch })
+			r.subscribe(k, p, p.retry.Next(r.engine.Lease), func(now pubsub.State) bool { return now.Epoch != seen.Epoch })
 		}
 	}
 }
 
-// wanted returns the terms of the first waiter. Without waiters, it ends the loop.
-func (r *racing) wanted(k *engine.Key) (engine.Terms, bool) {
+// unheard says whether the race has met another process and does not listen yet.
+func (r *racing) unheard(k *engine.Key, p *race) bool {
+	k.Lock()
+	defer k.Unlock()
+	return p.contended && p.sub == nil
+}
+
+// wanted returns the terms of the first waiter, for an attempt. Without waiters, it ends the loop.
+func (r *racing) wanted(k *engine.Key, p *race) (engine.Terms, bool) {
 	k.Lock()
 	defer k.Unlock()
 	if w := k.First(); w != nil {
+		p.again = false
 		return w.Terms, true
 	}
-	k.End()
+	p.end(k)
 	return engine.Terms{}, false
+}
+
+// end ends the loop, with the key locked.
+func (p *race) end(k *engine.Key) {
+	p.leading, p.again = false, false
+	k.End()
+}
+
+// look has the loop, if it runs, look at the race again. The key is locked.
+func (p *race) look() {
+	if p.leading {
+		loop.Nudge(p.poke)
+	}
+}
+
+// hurry has the loop, if it runs, try again without a message. The key is locked.
+func (p *race) hurry() {
+	p.again = p.leading
+	p.look()
 }
 
 // clear undoes what the last attempt may have left before the next one, so that this
@@ -138,7 +166,7 @@ func (r *racing) clear(p *race, name string) engine.Attempt {
 }
 
 // deliver gives the result of an attempt to the waiters. It reports whether the loop has
-// ended: the key is held here now, or has no waiters any more.
+// ended: the key is held here now, and has one hold, or has no waiters any more.
 func (r *racing) deliver(k *engine.Key, p *race, a engine.Attempt, asked engine.Terms) bool {
 	k.Lock()
 	defer k.Unlock()
@@ -149,7 +177,7 @@ func (r *racing) deliver(k *engine.Key, p *race, a engine.Attempt, asked engine.
 		if k.First() != nil {
 			return false
 		}
-		k.End()
+		p.end(k)
 		return true
 	}
 	p.retry, p.unmet = calls.Backoff{}, a.Unmet
@@ -171,7 +199,10 @@ func (r *racing) deliver(k *engine.Key, p *race, a engine.Attempt, asked engine.
 		r.usualReleases(k).Note(time.Duration(n << 10))
 	}
 	k.Serve(w, lease)
-	k.End()
+	if r.engine.Several && k.First() != nil {
+		return false
+	}
+	p.end(k)
 	return true
 }
 
@@ -180,9 +211,12 @@ const probeWithoutMessages = time.Second
 
 // subscribe subscribes to the releases of a key, unless the race has done so, and sleeps for
 // at most d until the subscription is as wanted.
-func (r *racing) subscribe(p *race, name string, d time.Duration, wanted func(pubsub.State) bool) {
+func (r *racing) subscribe(k *engine.Key, p *race, d time.Duration, wanted func(pubsub.State) bool) {
 	if p.sub == nil {
-		p.sub = r.backend.Subscribe(name)
+		sub := r.backend.Subscribe(k.Name)
+		k.Lock()
+		p.sub = sub
+		k.Unlock()
 	}
 	limit := time.NewTimer(d)
 	defer limit.Stop()
@@ -190,23 +224,37 @@ func (r *racing) subscribe(p *race, name string, d time.Duration, wanted func(pu
 		select {
 		case <-p.sub.Wake():
 		case <-p.poke:
-			return
+			if r.called(k, p) {
+				return
+			}
 		case <-limit.C:
 			return
 		}
 	}
 }
 
-// rest sleeps until there is a reason for the next attempt: a release (or, after stepping
-// back, one for each other process), a new subscription, the end of the holder's lease, or
-// no more waiters. It reports whether a release was the reason.
+// called says whether the loop must not sleep on.
+func (r *racing) called(k *engine.Key, p *race) bool {
+	k.Lock()
+	defer k.Unlock()
+	return k.First() == nil || p.again
+}
+
+// rest sleeps until there is a reason for the next attempt: a release of another process (or,
+// after stepping back, one for each), one of ours that nobody else listens to, a new
+// subscription, the end of the holder's lease, or no more waiters. It reports whether a message
+// was the reason.
 func (r *racing) rest(k *engine.Key, p *race, before pubsub.State, remaining time.Duration) (notified bool) {
 	began := time.Now()
 	until, blind := began.Add(r.longest(remaining)), began.Add(probeWithoutMessages)
 	last, due := before.Messages, time.Time{}
+	k.Lock()
+	defer k.Unlock()
 	for {
 		now, seen := time.Now(), p.seen()
 		switch {
+		case k.First() == nil, p.again:
+			return false
 		case seen.Epoch != before.Epoch && !seed.DeafReconnect:
 			p.turns.reset()
 			return false
@@ -214,7 +262,7 @@ func (r *racing) rest(k *engine.Key, p *race, before pubsub.State, remaining tim
 			if p.turns.mine(seen, now) {
 				return true
 			}
-		case seen.Notified != before.Notified:
+		case seen.Notified-before.Notified > p.turns.coming: // not only ours
 			if r.delay == nil {
 				return true
 			}
@@ -239,15 +287,15 @@ func (r *racing) rest(k *engine.Key, p *race, before pubsub.State, remaining tim
 			p.turns.probed(now)
 			return false
 		}
+		k.Unlock()
 		timer := time.NewTimer(wake.Sub(now))
 		select {
 		case <-p.sub.Wake():
 		case <-timer.C:
 		case <-p.poke:
-			timer.Stop()
-			return false
 		}
 		timer.Stop()
+		k.Lock()
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -42,12 +41,17 @@ func (r *racing) Refused(k *engine.Key, _ *engine.Waiter, a engine.Attempt) {
 	p := raceOf(k)
 	a = k.Noted(a)
 	p.outage = p.outage.Note(a)
-	p.contended, p.orphan, p.unmet = a.Err == nil, a.Orphan, a.Unmet
+	p.contended, p.unmet = p.contended || a.Err == nil, a.Unmet
+	if r.engine.Several { // there may be others
+		r.engine.Undo(a.Orphan)
+	} else {
+		p.orphan = a.Orphan
+	}
 }
 
 func (r *racing) Left(k *engine.Key, _ *engine.Waiter) {
 	if p := met(k); p != nil && k.First() == nil {
-		loop.Nudge(p.poke)
+		p.look()
 	}
 }
 
@@ -84,35 +88,55 @@ func (r *racing) GiveUp(ctx context.Context, name, owner string) error {
 
 func (r *racing) Departs(k *engine.Key) {
 	if p := met(k); p != nil {
-		p.before = p.seen()
+		if p.before = p.seen(); p.before.Live {
+			p.turns.departs()
+		}
 	}
 }
 
 // Released begins the turns of the other processes, if there are waiters here.
 func (r *racing) Released(k *engine.Key, said scripts.Released) {
-	if !said.Ours || k.First() == nil || r.engine.LocalHandover == 0 {
-		return
+	if p := met(k); p != nil {
+		p.turns.departed()
 	}
-	p, others := raceOf(k), said.Listeners
-	if p.before.Live {
-		others--
+	if said.Ours && k.First() != nil && r.engine.LocalHandover > 0 {
+		p, others := raceOf(k), said.Listeners
+		if p.before.Live {
+			others--
+		}
+		p.turns.stepBack(others, p.before, time.Now(), r.engine.Trip())
+		if p.before.Live {
+			p.turns.published()
+		}
+		p.contended = p.contended || others > 0
 	}
-	p.turns.stepBack(others, p.before, time.Now(), r.engine.Trip())
-	if p.before.Live {
-		p.turns.published()
+	if p := met(k); p != nil && p.turns.active() {
+		p.look() // the next probe may be sooner
+	} else if p != nil {
+		p.hurry()
 	}
-	p.contended = p.contended || others > 0
 }
 
-func (r *racing) Lost(*engine.Key, *engine.Hold) {}
+func (r *racing) Lost(k *engine.Key, _ *engine.Hold) {
+	if p := met(k); p != nil {
+		p.hurry()
+	}
+}
 
 func (r *racing) Settle(k *engine.Key) {
+	p := met(k)
 	switch {
+	case k.First() != nil && (r.engine.Several || !k.Busy() && !k.Held()):
+		if p = raceOf(k); !p.leading {
+			p.leading = true
+			k.Go(func() { r.lead(k) })
+		}
 	case k.Busy(): // the end of that call settles it
-	case k.First() != nil && !k.Held():
-		k.Go(func() { r.lead(k) })
+		if p != nil && k.First() == nil {
+			p.look()
+		}
 	case k.First() == nil:
-		if p := met(k); p != nil {
+		if p != nil {
 			if p.sub != nil {
 				p.sub.Close()
 			}

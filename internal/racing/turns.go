@@ -22,6 +22,7 @@ type turns struct {
 	distance uint64        // releases of others to let pass; 0: not stepping back
 	target   uint64        // number of others' messages at which it is our turn
 	sent     uint64        // our messages: releases while subscribed
+	coming   uint64        // those of our releases under way, which may have come or not
 	began    time.Time     // of the present stepping back
 	probe    time.Time     // next probe by the clock
 	gap      time.Duration // usual time between releases
@@ -34,14 +35,28 @@ func (t *turns) active() bool { return t.distance > 0 }
 // reset ends stepping back: every release is a reason to try.
 func (t *turns) reset() { t.distance, t.probe = 0, time.Time{} }
 
+// departs notes that a release begins of which our own subscription may receive the message at
+// any time until departed.
+func (t *turns) departs() { t.coming++ }
+
+// departed notes that a release is over, which perhaps began before these turns.
+func (t *turns) departed() { t.coming -= min(t.coming, 1) }
+
 // published notes that our own subscription will receive a message of ours.
 func (t *turns) published() { t.sent++ }
 
 // stepBack begins to let others have their turns. seen is the state of the subscription
-// before our release was published.
+// before our release was published. Another release of ours meanwhile only brings the next probe
+// nearer: else a process with many holds would never probe.
 func (t *turns) stepBack(others int, seen pubsub.State, now time.Time, trip time.Duration) {
-	if others <= 0 {
+	switch probe := now.Add(4 * trip); {
+	case others <= 0:
 		t.reset()
+		return
+	case t.active():
+		if probe.Before(t.probe) {
+			t.probe = probe
+		}
 		return
 	}
 	t.distance = uint64(others)
@@ -56,8 +71,9 @@ func (t *turns) foreign(seen pubsub.State) uint64 { return seen.Messages - min(t
 // mine says whether it is our turn. It stays our turn until we get the key: if another
 // process is faster, we try at the next release.
 func (t *turns) mine(seen pubsub.State, now time.Time) bool {
-	if n := t.foreign(seen); n < t.target {
-		if n != t.others { // a release, and the last message unless a process takes the key
+	n := t.foreign(seen)
+	if n -= min(n, t.coming); n < t.target {
+		if n > t.others { // a release, and the last message unless a process takes the key
 			t.others, t.probe = n, now.Add(max(4*t.trip, min(t.gap*5/4, mostIdle)))
 		}
 		return false

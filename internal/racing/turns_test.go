@@ -89,3 +89,46 @@ func TestG4_TurnsDoNotSleepOverAReleaseForLong(t *testing.T) {
 		require.True(t, turns.next().After(later.Add(5*time.Second)), "one probe for that release")
 	}
 }
+
+// A process with several holds of a key may release them while it steps back.
+func TestTurnsAreNotPushedAwayByOwnReleases(t *testing.T) {
+	now := time.Now()
+	var turns turns
+	release := func(heard uint64, at time.Time) {
+		turns.departs()
+		turns.stepBack(2, seen(heard), at, time.Millisecond)
+		turns.departed()
+		turns.published()
+	}
+	release(0, now)
+	require.Equal(t, now.Add(4*time.Millisecond), turns.next())
+	for i := range uint64(3) {
+		at := now.Add(time.Duration(i+1) * time.Millisecond)
+		release(i+1, at)
+		require.False(t, turns.mine(seen(i+2), at))
+		require.Equal(t, now.Add(4*time.Millisecond), turns.next(), "further releases do not delay the probe")
+	}
+	turns.probed(now.Add(time.Minute)) // the key was held
+	later := now.Add(time.Minute + time.Second)
+	release(4, later)
+	require.Equal(t, later.Add(4*time.Millisecond), turns.next(), "a release brings a late probe nearer")
+	require.False(t, turns.mine(seen(6), later), "five of them were ours")
+	require.True(t, turns.mine(seen(7), later))
+}
+
+func TestTurnsDoNotCountAReleaseOfOursThatIsUnderWay(t *testing.T) {
+	now := time.Now()
+	var turns turns
+	turns.stepBack(1, seen(0), now, time.Millisecond)
+	turns.departs()
+	require.False(t, turns.mine(seen(1), now), "it may be ours")
+	require.Equal(t, now.Add(4*time.Millisecond), turns.next())
+	require.True(t, turns.mine(seen(2), now), "one of two is not")
+
+	turns.stepBack(1, seen(2), now, time.Millisecond)
+	require.False(t, turns.mine(seen(3), now))
+	turns.departed() // it has published nothing
+	require.True(t, turns.mine(seen(3), now))
+	turns.departed() // of before these turns
+	require.Zero(t, turns.coming)
+}
