@@ -15,10 +15,10 @@ import (
 // worked before, a refused password is being changed: that is ErrUnavailable, and so is a key
 // that is refused to a wait which Redis has answered before.
 var (
-	// ErrNotAcquired: another has the lock. The text has the label of the holder, as last seen
-	// (see [WithLabel] and [Label]), or says that this locker itself has the lock: perhaps its
-	// caller, which did not pass on a bound context.
-	ErrNotAcquired = errors.New("not acquired: held by another")
+	// ErrNotAcquired: another has the lock or, with fair, waits for it before this caller. The text
+	// says who has it, as last seen: a label (see [WithLabel] and [Label]), another, or this locker
+	// itself, perhaps by its caller, which did not pass on a bound context.
+	ErrNotAcquired = errors.New("not acquired")
 	// ErrLost: the lease ended before it was unlocked. Redis no longer knew it, or did not
 	// answer until its deadline, or its cap or its fixed end was reached. Another may have the
 	// lock, which no longer protects what its holder does after Deadline.

@@ -208,8 +208,10 @@ func (k *keyState) unmet(w *waiter) error {
 		return errs.HeldHere{For: time.Since(d.granted), Label: d.label}
 	case k.away():
 		return errs.Failed(holdfast.ErrUnavailable, errAway)
-	case d != nil && d.label != nil && *d.label != "":
+	case d != nil && d.label != nil:
 		return errs.HeldBy(*d.label)
+	case d != nil:
+		return errs.HeldBy("")
 	}
 	return holdfast.ErrNotAcquired
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -219,7 +220,7 @@ func TestForeignIsNoLock(t *testing.T) {
 	for _, owner := range []string{ownA, ownB, ofJ(1), ofJ(4711), clientJ + ":-7516192768", clientJ + ":0"} {
 		s.Do(t, "HSET", "k", owner, "3")
 		require.Equal(t, Holder{Owner: owner, Entries: 3, Remaining: NoExpiry}, must(n.Inspect(bounded(t), "k"))(t))
-		require.Equal(t, Acquired{Remaining: NoExpiry}, must(n.Acquire(bounded(t), "k", ofC(1), lease))(t))
+		require.Equal(t, Acquired{Remaining: NoExpiry, Why: errs.HeldBy("")}, must(n.Acquire(bounded(t), "k", ofC(1), lease))(t))
 		require.Equal(t, []OwnerState{Waiting}, must(f.Enter(bounded(t), "k", ofA(1)))(t).States)
 		require.True(t, must(n.ForceRelease(bounded(t), "k"))(t))
 		s.Do(t, "FLUSHALL")

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/errs"
 )
 
 // refusals takes the errors out of results, all of which must be refusals, and returns the first
@@ -79,7 +81,7 @@ func TestAcquireEach(t *testing.T) {
 			}
 			require.InDelta(t, lease, said[1].Remaining, float64(slack))
 			said[1].Remaining = NoExpiry
-			another := NodeReply{Acquired: Acquired{Remaining: NoExpiry}, Holder: way.holder}
+			another := NodeReply{Acquired: Acquired{Remaining: NoExpiry, Why: errs.HeldBy("")}, Holder: way.holder}
 			require.Equal(t, []NodeReply{another, another, {Acquired: Acquired{Gone: true}}}, said[1:4])
 			for _, r := range said[4:7] {
 				requireRefused(t, "WRONGTYPE", r.Err)
@@ -120,7 +122,7 @@ func TestFairAcquireEach(t *testing.T) {
 			said[i].Value.Fence, said[i].Value.FenceEnd = 0, 0
 		}
 		require.Equal(t, []Result[Acquired]{
-			{Value: Acquired{OK: true}}, {Value: Acquired{Remaining: NoExpiry}}, {Value: Acquired{Remaining: time.Millisecond}}, {},
+			{Value: Acquired{OK: true}}, {Value: Acquired{Remaining: NoExpiry, Why: errs.HeldBy("")}}, {Value: Acquired{Remaining: time.Millisecond}}, {},
 			{Value: Acquired{Gone: true}}, {Value: Acquired{OK: true}}, {},
 		}, said)
 		r.requireHeld(ofB(1), grantLease)

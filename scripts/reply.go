@@ -38,7 +38,10 @@ func parseAcquired(m rueidis.RedisMessage, err error) (Acquired, error) {
 		return Acquired{Gone: true}, nil
 	}
 	left, err := remaining(status)
-	return Acquired{Remaining: left}, err
+	if err != nil || left == time.Millisecond { // fair says 1 also of a free key, for which others wait
+		return Acquired{Remaining: left}, err
+	}
+	return Acquired{Remaining: left, Why: errs.HeldBy("")}, nil
 }
 
 // parseHeldBy reads the answer that another with a label holds the key.

@@ -72,10 +72,15 @@ func (h HeldHere) Error() string {
 
 func (HeldHere) Unwrap() error { return holdfast.ErrNotAcquired }
 
-// HeldBy is ErrNotAcquired with the label of the holder.
+// HeldBy is ErrNotAcquired with the label of the holder; "": another without one.
 type HeldBy string
 
-func (l HeldBy) Error() string { return "not acquired: held by " + Quote(string(l)) }
+func (l HeldBy) Error() string {
+	if l == "" {
+		return "not acquired: held by another"
+	}
+	return "not acquired: held by " + Quote(string(l))
+}
 
 func (HeldBy) Unwrap() error { return holdfast.ErrNotAcquired }
 

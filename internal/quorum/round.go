@@ -240,7 +240,7 @@ func (r *round) failed() (scripts.Acquired, error) {
 	}
 	e := r.q.newError(r.q.need, said)
 	for i, b := range r.said {
-		if by := errs.HeldBy(""); r.errs[i] == holdfast.ErrHeld && errors.As(b.Why, &by) {
+		if by := errs.HeldBy(""); r.errs[i] == holdfast.ErrHeld && errors.As(b.Why, &by) && by != "" {
 			e.Nodes[i].Err = heldBy(by)
 		}
 	}
