@@ -2,6 +2,4 @@
 // the options of a locker and of a call, the [Status] of a key, the errors, and the interfaces
 // [Locker] and [Operator]. Code that takes a Locker works with the locks of rlock, fair and
 // multilock, and its tests with the double of package holdfasttest. The package does no I/O.
-//
-// The tests that all kinds have in common are in internal/locktest.
 package holdfast

@@ -7,13 +7,8 @@ import (
 )
 
 // The errors of all kinds of locks, for errors.Is. The errors that calls return also name
-// the key. "Held by another", "Redis failed" and "outcome unknown" are three different
-// errors. If a context ended a call, its error is joined with one of these. Other errors
-// that waiting cannot cure (a wrong password, a missing right) match none of them. Nor does a
-// refusal in words that only a proxy uses: the server may have carried the call out,
-// so what it may have done is being undone; Unlock returns ErrUnknown then. Where a locker has
-// worked before, a refused password is being changed: that is ErrUnavailable, and so is a key
-// that is refused to a wait which Redis has answered before.
+// the key. If a context ended a call, its error is joined with one of these. Other errors that
+// waiting cannot cure (a wrong password, a missing right) match none of them.
 var (
 	// ErrNotAcquired: another has the lock or, with fair, waits for it before this caller. The text
 	// says who has it, as last seen: a label (see [WithLabel] and [Label]), another, or this locker

@@ -37,8 +37,8 @@ func LeaseFrom(ctx context.Context) *Lease {
 }
 
 // Unlock ends this entry; the last one of nested entries releases the key. It works even
-// when ctx is over: it always waits for its first attempt, up to five twelfths of the lease
-// (more of one below 300 ms), at most 6.25 s. After that, ctx bounds the wait.
+// when ctx is over: it always waits for its first attempt, for less than the lease and at most
+// 6.25 s. After that, ctx bounds the wait.
 //
 // Errors: nil if the lease lived until now. ErrLost if it had been lost before; ErrReleased
 // at a second call; ErrClosed if Close has released it. ErrUnknown if Redis did not answer:

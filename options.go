@@ -110,9 +110,9 @@ func WithMaxWaiters(n int) Option { return option(func(s *Settings) { s.MaxWaite
 
 // WithMaxOutage sets how long a wait rides out a Redis that does not answer, or too few nodes
 // that vote, before it fails with ErrUnavailable or ErrUnknown. The attempt then under way may
-// still take five twelfths of a lease (more of one below 300 ms), at most 6.25 s. 0 fails at
-// the first attempt that Redis does not answer. Default one lease; multilock adds 1.02 times
-// the longest lease, for which a restarted node has no vote.
+// still take less than a lease, and at most 6.25 s. 0 fails at the first attempt that Redis does
+// not answer. Default one lease; multilock adds 1.02 times the longest lease, for which a
+// restarted node has no vote.
 func WithMaxOutage(d time.Duration) Option { return option(func(s *Settings) { s.MaxOutage = &d }) }
 
 // WithReplicas makes a lock, a nested entry and a renewal count only when n replicas have it.
@@ -121,8 +121,8 @@ func WithMaxOutage(d time.Duration) Option { return option(func(s *Settings) { s
 // ErrUnknown; a wait tries again, as with WithMaxOutage. Where the server refuses WAIT, as it
 // does to a user without that right, it fails at once with the cause. A renewal that does not
 // count does not prolong the lease. Each costs a round trip more, and calls are not batched.
-// Default none. The time is in whole milliseconds, at most a sixth of the lease (more
-// of one below 300 ms) and 2.5 s. For rlock and fair.
+// Default none. The time is in whole milliseconds; New refuses one that is too long for the
+// lease, and names the bound. For rlock and fair.
 //
 // It makes it less likely that a fail-over loses a lock, and does not exclude it: Redis may
 // promote a replica that lacks the write.

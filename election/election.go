@@ -1,6 +1,6 @@
 // Package election has one of several candidates lead a group, over any [holdfast.Locker]:
 // whoever holds the lock of the group leads. A candidate campaigns for that lock, leads while its
-// lease lives, which is its term, and resigns by its end.
+// lease lives, which is its term, and resigns by unlocking.
 //
 // An election promises what its lock promises. Two candidates never lead at once where the
 // lock never has two holders. A leader that stands still and does not know yet that its term is

@@ -25,7 +25,7 @@ type connections struct {
 	left    time.Time         // when idle was asked last; guarded by mu
 	waiting []chan connection // callers, in their order; guarded by mu
 	asked   int               // calls of Dedicate under way; guarded by mu
-	short   bool              // that none came in time has been logged; guarded by mu
+	short   bool              // logged that none came in time; guarded by mu
 }
 
 // connection is a dedicated connection; giveBack must be called, unless it is closed.

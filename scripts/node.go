@@ -18,16 +18,16 @@ import (
 )
 
 // Node runs the scripts on one Redis, or on all of a Redis Cluster: on the node that has
-// the key's slot. Its methods may be called concurrently; each is one round trip, and
-// one more where Redis does not know the script yet or names another node; one call also asks
+// the key's slot. Its methods may be called concurrently; each is one round trip if it says no
+// other number, and one more where Redis does not know the script yet or names another node; one call also asks
 // whether Redis is too old. They send nothing twice by themselves otherwise, wait until the
 // reply comes or ctx ends, and should be given a deadline. [OutcomeOf] says what an error means.
 type Node struct {
 	NodeSettings // immutable after NewNode
 	client       rueidis.Client
 	one          string        // what the field of a hold with one entry holds; immutable
-	known        atomic.Bool   // that Cluster was refreshed once
-	newer        atomic.Bool   // that the server knows the newest command
+	known        atomic.Bool   // Cluster was refreshed once
+	newer        atomic.Bool   // the server knows the newest command
 	crossed      atomic.Bool   // see BySlot
 	pools        sync.Map      // of connections by address of the node; "": of the one server
 	sharing      chan struct{} // one slot: a renewal that shares its connection, see alone

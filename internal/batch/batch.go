@@ -17,7 +17,7 @@ type Batcher[K comparable, Q, A any] struct {
 	next *Call[K, Q, A] // open to more asks; guarded by mu
 }
 
-// Call is a batch of asks. The goroutine with its first ask makes it.
+// Call is a batch of asks. The goroutine with its first ask sees to it that it is made.
 type Call[K comparable, Q, A any] struct {
 	Kind    K             // immutable
 	Asks    []Q           // guarded by the batcher's mu until Close

@@ -27,7 +27,7 @@ func Key(key string) error {
 	if len(key) > maxKey {
 		return errs.Invalid("key has %d bytes, at most %d are allowed", len(key), maxKey)
 	}
-	if why := meets(key); why != "" {
+	if why := collides(key); why != "" {
 		return errs.Invalid("%s", why)
 	}
 	return nil

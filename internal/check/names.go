@@ -26,8 +26,8 @@ const ReadHolds = ":rwlock_timeout"
 // Marker is the key in which a node of a quorum keeps since when it has been up.
 const Marker = "holdfast_node"
 
-// meets says which names of another lock those of key would collide with; "" if none.
-func meets(key string) string {
+// collides says which names of another lock those of key would collide with; "" if none.
+func collides(key string) string {
 	switch key[0] {
 	case 'h', 'r':
 		for i := range Helpers {

@@ -23,8 +23,8 @@ type Backend interface {
 	Recount(ctx context.Context, key, owner string, entries scripts.Entries) (ours bool, err error)
 	// Renew pushes out the expiry of many holds; one answer for each.
 	Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []scripts.Answer) error
-	// Lost reports an owner that may still stand in Redis, as its hold has ended
-	// without a release.
+	// Lost reports an owner that may still stand in Redis, and that nobody will release any
+	// more.
 	Lost(key, owner string)
 }
 

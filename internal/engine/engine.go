@@ -34,7 +34,7 @@ type Engine struct {
 	shards    [Shards]shard // by hash of the key's name
 	owners    atomic.Uint64
 	watchdogs watchdogs
-	undoings  sync.Map // of servers by name: *undoing
+	undoings  sync.Map // by {server, refused}: *undoing
 	pool      waiterPool
 	trips     calls.Average // time of an acquire's round trip
 	begun     sync.Once

@@ -72,7 +72,7 @@ func (c *Config) Check() error {
 	case outage < 0:
 		return c.errorf("WithMaxOutage: %v is negative", outage)
 	case c.Replicas < 0 || c.ReplicaTimeout < 0 || (c.Replicas == 0) != (c.ReplicaTimeout == 0):
-		return c.errorf("WithReplicas: %d replicas in %v: one and the other must be greater than zero", c.Replicas, c.ReplicaTimeout)
+		return c.errorf("WithReplicas: %d replicas in %v: both must be greater than zero", c.Replicas, c.ReplicaTimeout)
 	case c.ReplicaTimeout%time.Millisecond != 0:
 		return c.errorf("WithReplicas: %v is not a whole number of milliseconds", c.ReplicaTimeout)
 	case c.ReplicaTimeout > calls.Timeout(c.Lease)/2:

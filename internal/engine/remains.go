@@ -47,5 +47,5 @@ func (all *remains) error() error {
 	if more := len(keys) - mostNamed; more > 0 {
 		named += fmt.Sprintf(" and %d more", more)
 	}
-	return fmt.Errorf("holdfast: close: %w: not surely released: %s: %w", holdfast.ErrUnknown, named, all.err)
+	return fmt.Errorf("holdfast: close: %w: perhaps still held: %s: %w", holdfast.ErrUnknown, named, all.err)
 }

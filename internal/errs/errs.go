@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// What a locker says, and no other of its callers has to match.
+// Errors that callers have no need to match.
 var (
 	ErrForced = errors.New("force-unlocked")
 	ErrWaits  = Invalid("WaitAtMost is for Do and Lock: TryLock and TryLockFor bound the wait themselves")

@@ -1,7 +1,7 @@
 -- Every script of the fair queue begins with these keys:
 -- KEYS[1]  the lock, hash owner -> count
--- KEYS[2]  the queue, list of owners, the next one first; it expires a week after the last enter into an empty queue and the last
---          heartbeat that moved scores on, and a turn of Java's puts that off by 95 years, as Java sets no expiry
+-- KEYS[2]  the queue, list of owners, the next one first; it expires a week after the later of the last enter into an
+--          empty queue and the last heartbeat that moved scores on; a turn of Java's sets it to 95 years, as Java sets none
 -- KEYS[3]  the scores, sorted set owner -> epoch ms: when Java counts a waiter as dead; those of our waiters are for Java only;
 --          it expires with the queue
 -- KEYS[4]  the heartbeats, hash client -> epoch ms until which it counts as alive; label client -> its label; mute client ->
