@@ -60,15 +60,15 @@ func (e *Engine) NewOwner() string {
 	return string(strconv.AppendUint(b, e.owners.Add(1), 10))
 }
 
-func (e *Engine) acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {
-	if e.Calls.Answering(key) { // as calls.Detached, but without its closure
-		return e.backend.Acquire(ctx, key, owner, lease, numbers)
+func (e *Engine) acquire(ctx context.Context, name, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {
+	if e.Calls.Answering(name) { // as calls.Detached, but without its closure
+		return e.backend.Acquire(ctx, name, owner, lease, numbers)
 	}
-	if !e.undoingOf(key, false).admit(ctx) {
+	if !e.undoingOf(name, false).admit(ctx) {
 		return scripts.Acquired{}, errHeldBack
 	}
-	return calls.Detached(ctx, e.Calls, key, func(ctx context.Context) (scripts.Acquired, error) {
-		return e.backend.Acquire(ctx, key, owner, lease, numbers)
+	return calls.Detached(ctx, e.Calls, name, func(ctx context.Context) (scripts.Acquired, error) {
+		return e.backend.Acquire(ctx, name, owner, lease, numbers)
 	})
 }
 
@@ -113,7 +113,8 @@ func (e *Engine) Take(k *Key, a Attempt, since time.Duration) *holdfast.Lease {
 	case h.over:
 		e.backend.Lost(k.Name, h.Owner)
 		return nil
-	case k.closed, k.Held() && !e.Several: // Close has been here; or, in a queue, Redis has granted the key to another waiter here, so this hold is over
+	case k.closed, // Close has been here
+		k.Held() && !e.Several: // in a queue: Redis has since granted the key to another waiter here
 		e.Undo(h.Orphan())
 		return nil
 	default:

@@ -9,28 +9,27 @@ import (
 )
 
 // Backend is how a lock kind holds keys in Redis, by their names there. All methods may be
-// called concurrently.
-// [scripts.OutcomeOf] judges their errors. The engine may repeat a call after it lost the
-// reply, except Acquire, which it never repeats for the same owner. Its [Discipline] needs more
-// of it.
+// called concurrently. [scripts.OutcomeOf] judges their errors. The engine may repeat a call
+// after it lost the reply, except Acquire, which it never repeats for the same owner. Its
+// [Discipline] needs more of it.
 type Backend interface {
 	// Calls bounds its calls. It is always the same.
 	Calls() *calls.Calls
-	// Acquire makes owner the holder of key if key is free. With fencing, the hold
+	// Acquire makes owner the holder of name if that is free. With fencing, the hold
 	// reserves as many fences as numbers says.
-	Acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error)
+	Acquire(ctx context.Context, name, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error)
 	// Recount sets the owner's entries.
-	Recount(ctx context.Context, key, owner string, entries scripts.Entries) (ours bool, err error)
+	Recount(ctx context.Context, name, owner string, entries scripts.Entries) (ours bool, err error)
 	// Renew pushes out the expiry of many holds; one answer for each.
-	Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []scripts.Answer) error
+	Renew(ctx context.Context, lease time.Duration, names, owners []string, answers []scripts.Answer) error
 	// Lost reports an owner that may still stand in Redis, and that nobody will release any
 	// more.
-	Lost(key, owner string)
+	Lost(name, owner string)
 }
 
 // AcquiresAll is a [Backend] that can take several keys in one call.
 type AcquiresAll interface {
-	AcquireAll(ctx context.Context, keys, owners []string, lease time.Duration) (ok bool, err error)
+	AcquireAll(ctx context.Context, names, owners []string, lease time.Duration) (ok bool, err error)
 }
 
 // AsksPolicy is a backend that can ask Redis for its maxmemory-policy.
@@ -41,6 +40,6 @@ type AsksPolicy interface {
 // Drains is a backend that goes on to end holds after its call has returned.
 type Drains interface {
 	// Drain waits until all holds that are over have ended, or ctx ends. Then it tells remain
-	// of each key that may have one of them left. No other call follows.
-	Drain(ctx context.Context, remain func(key string, why error))
+	// of each name that may have one of them left. No other call follows.
+	Drain(ctx context.Context, remain func(name string, why error))
 }
