@@ -32,8 +32,8 @@ var (
 	ErrInvalidArgument = errors.New("invalid argument")
 	// ErrClosed: the locker was closed.
 	ErrClosed = errors.New("locker closed")
-	// ErrQueueFull: the key has as many waiters as WithMaxWaiters allows.
-	ErrQueueFull = errors.New("too many waiters")
+	// ErrTooManyWaiters: the key has as many waiters as WithMaxWaiters allows.
+	ErrTooManyWaiters = errors.New("too many waiters")
 	// ErrUnavailable: Redis failed; the lock was surely not acquired. (The effects of an
 	// earlier attempt of the same wait are being undone.)
 	ErrUnavailable = errors.New("redis unavailable")

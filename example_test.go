@@ -59,7 +59,7 @@ func ExampleWaitAtMost() {
 func ExampleObserver() {
 	_, locker, stop := demo(holdfast.WithObserver(holdfast.Observer{
 		Acquired: func(e holdfast.AcquiredEvent) { fmt.Println(e.Key, "acquired by", e.How) },
-		Refused:  func(e holdfast.RefusedEvent) { fmt.Println(e.Key, "busy:", errors.Is(e.Err, holdfast.ErrNotAcquired)) },
+		Failed:   func(e holdfast.FailedEvent) { fmt.Println(e.Key, "busy:", errors.Is(e.Err, holdfast.ErrNotAcquired)) },
 		Released: func(e holdfast.ReleasedEvent) { fmt.Println(e.Key, "held for a while:", e.Held > 0) },
 	}))
 	err := locker.Do(context.Background(), "sku:42", func(context.Context) error {

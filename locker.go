@@ -31,7 +31,7 @@ type Locker interface {
 	// After a failure nothing is held, and the effects of an unanswered call are being
 	// undone. Errors: the context's, joined with ErrNotAcquired, ErrUnavailable or
 	// ErrUnknown as far as known; ErrUnavailable or ErrUnknown when Redis was away for
-	// longer than WithMaxOutage; ErrQueueFull; ErrClosed; on a bound context ErrLost,
+	// longer than WithMaxOutage; ErrTooManyWaiters; ErrClosed; on a bound context ErrLost,
 	// ErrReleased or ErrClosed if its lease has ended. Errors that waiting cannot cure, such
 	// as bad arguments and refusals by Redis, come at once.
 	//

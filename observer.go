@@ -18,12 +18,12 @@ import "time"
 // come before it.
 type Observer struct {
 	Acquired    func(AcquiredEvent)
-	Refused     func(RefusedEvent) // a lock call has failed
+	Failed      func(FailedEvent) // a lock call has failed
 	Released    func(ReleasedEvent)
 	Lost        func(LostEvent)
 	Renewed     func(RenewedEvent)
 	Woken       func(WokenEvent)
-	Queue       func(QueueEvent)
+	Waiters     func(WaitersEvent)
 	OutageBegan func(OutageBeganEvent)
 	OutageEnded func(OutageEndedEvent)
 	Dropped     func(DroppedEvent)
@@ -40,15 +40,15 @@ const (
 )
 
 // AcquiredEvent: an entry has begun. If its caller has gone meanwhile, it is released at once,
-// and the call is also Refused.
+// and the call is also Failed.
 type AcquiredEvent struct {
 	Key    string
 	How    How
 	Waited time.Duration // since the first attempt, or since the call began to wait
 }
 
-// RefusedEvent: a call of Do, Lock, TryLock or TryLockFor has failed.
-type RefusedEvent struct {
+// FailedEvent: a call of Do, Lock, TryLock or TryLockFor has failed.
+type FailedEvent struct {
 	Key    string
 	Err    error // that of the call, for errors.Is
 	Waited time.Duration
@@ -79,8 +79,8 @@ type RenewedEvent struct {
 // fair, a grant.
 type WokenEvent struct{ Key string }
 
-// QueueEvent: a call has begun or ended to wait for a key.
-type QueueEvent struct {
+// WaitersEvent: a call has begun or ended to wait for a key.
+type WaitersEvent struct {
 	Key     string
 	Waiting int // calls of this locker that wait for the key now; for those of all processes see Status.Waiting
 }
@@ -99,5 +99,5 @@ type OutageEndedEvent struct {
 
 // DroppedEvent is how many events of each kind were dropped since the last DroppedEvent.
 type DroppedEvent struct {
-	Acquired, Refused, Released, Lost, Renewed, Woken, Queue, OutageBegan, OutageEnded int
+	Acquired, Failed, Released, Lost, Renewed, Woken, Waiters, OutageBegan, OutageEnded int
 }

@@ -105,7 +105,7 @@ func WithObserver(o Observer) Option { return option(func(s *Settings) { s.Obser
 func WithMaxHold(d time.Duration) Option { return option(func(s *Settings) { s.MaxHold = d }) }
 
 // WithMaxWaiters bounds the waiters of one key in this locker. Beyond that, Lock and
-// TryLockFor fail at once with ErrQueueFull. Default 0: no bound.
+// TryLockFor fail at once with ErrTooManyWaiters. Default 0: no bound.
 func WithMaxWaiters(n int) Option { return option(func(s *Settings) { s.MaxWaiters = n }) }
 
 // WithMaxOutage sets how long a wait rides out a Redis that does not answer, or too few nodes

@@ -73,7 +73,7 @@ func New(locker holdfast.Locker, group string, opts ...holdfast.LockOption) (*El
 //
 // A campaign lasts until ctx ends, however long Redis is away: Run tries again each second after
 // [holdfast.ErrUnavailable] and [holdfast.ErrUnknown]. It returns all other errors of Lock, and
-// nothing is held then: that of ctx, ErrClosed, ErrQueueFull, ErrInvalidArgument for the group or
+// nothing is held then: that of ctx, ErrClosed, ErrTooManyWaiters, ErrInvalidArgument for the group or
 // an option, and refusals by Redis, which waiting cannot cure.
 //
 // An Election has one Run at a time; a second one fails with ErrInvalidArgument. A campaign costs

@@ -276,7 +276,7 @@ func (m *memory) enter(ctx context.Context, l *Locker, key string, o holdfast.Lo
 		case !wait:
 			err = k.unmet(w)
 		case outer == nil && l.settings.MaxWaiters > 0 && k.waitersOf(l) > l.settings.MaxWaiters:
-			err = holdfast.ErrQueueFull
+			err = holdfast.ErrTooManyWaiters
 		}
 		if err != nil {
 			k.remove(w)

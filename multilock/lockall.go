@@ -152,7 +152,7 @@ func (c *locking) take(ctx context.Context, p lockerKeys) (context.Context, erro
 		// The undo after a lost answer is under way; another attempt would meet its keys.
 		over := c.wait == 0 || c.wait > 0 && !time.Now().Before(c.until)
 		if over && !errors.Is(err, holdfast.ErrNotAcquired) {
-			e.Refused(p.keys[0], err, began)
+			e.Failed(p.keys[0], err, began)
 			return ctx, err
 		}
 	}

@@ -102,7 +102,7 @@ func TestLockAll_IsObserved(t *testing.T) {
 		note := func(what, key string) { told = append(told, what+" "+key) }
 		l := w.rlock(w.Clients(0)[0], holdfast.WithObserver(holdfast.Observer{
 			Acquired: func(e holdfast.AcquiredEvent) { note(string(e.How), e.Key) },
-			Refused: func(e holdfast.RefusedEvent) {
+			Failed: func(e holdfast.FailedEvent) {
 				require.Positive(w, e.Waited)
 				note("refused", e.Key)
 			},

@@ -127,7 +127,7 @@ func (c *config) lock(ctx context.Context, locks holdfast.Locker, key string) *h
 // explain answers a request whose key was not locked.
 func (c *config) explain(rw http.ResponseWriter, r *http.Request, err error) {
 	switch {
-	case errors.Is(err, holdfast.ErrNotAcquired), errors.Is(err, holdfast.ErrQueueFull):
+	case errors.Is(err, holdfast.ErrNotAcquired), errors.Is(err, holdfast.ErrTooManyWaiters):
 		c.refuse(rw, c.busy)
 	case r.Context().Err() != nil: // before Redis answered
 		c.refuse(rw, http.StatusServiceUnavailable)

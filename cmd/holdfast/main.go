@@ -52,7 +52,7 @@ func (f *failure) Unwrap() error { return f.err }
 func failed(err error) *failure {
 	status := statusRefused
 	switch {
-	case errors.Is(err, holdfast.ErrNotAcquired), errors.Is(err, holdfast.ErrQueueFull):
+	case errors.Is(err, holdfast.ErrNotAcquired), errors.Is(err, holdfast.ErrTooManyWaiters):
 		status = statusNotAcquired
 	case errors.Is(err, holdfast.ErrUnavailable), errors.Is(err, holdfast.ErrUnknown):
 		status = statusAway

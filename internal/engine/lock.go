@@ -72,7 +72,7 @@ func (e *Engine) lock(ctx context.Context, key string, wait time.Duration, opts 
 		e.showLabel(ctx, name, lease)
 	}
 	err = errs.Of("lock", key, err)
-	e.observer.refused(key, err, began)
+	e.observer.failed(key, err, began)
 	return lease, err
 }
 
@@ -100,7 +100,7 @@ func (e *Engine) enter(ctx context.Context, name string, t Terms, onPlace func(i
 	case !wait:
 		err = e.waits.Unmet(k, nil)
 	case k.full():
-		err = holdfast.ErrQueueFull
+		err = holdfast.ErrTooManyWaiters
 	}
 	if err != nil {
 		sh.Unlock()
@@ -159,7 +159,7 @@ func (e *Engine) refusal(ctx context.Context, k *Key, a Attempt, wait bool) erro
 	case !wait, !a.retryable(), a.Err != nil && *e.MaxOutage == 0:
 		return a.Known()
 	case k.full():
-		return holdfast.ErrQueueFull
+		return holdfast.ErrTooManyWaiters
 	}
 	return nil
 }

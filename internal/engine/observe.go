@@ -42,7 +42,7 @@ type silence struct{ began, last time.Duration } // last: the last failed call
 
 // kinds are the kinds of events, one for each function of the observer.
 type kinds struct {
-	acquired, refused, released, lost, renewed, woken, queue, outageBegan, outageEnded, dropped kind
+	acquired, failed, released, lost, renewed, woken, waiters, outageBegan, outageEnded, dropped kind
 }
 
 // kind is what becomes of the events of a kind.
@@ -74,8 +74,8 @@ func newObserver(e *Engine, to *holdfast.Observer) *observer {
 	tell(&all.acquired, to.Acquired, func(ev event) holdfast.AcquiredEvent {
 		return holdfast.AcquiredEvent{Key: ev.key, How: ev.how, Waited: ev.took}
 	})
-	tell(&all.refused, to.Refused, func(ev event) holdfast.RefusedEvent {
-		return holdfast.RefusedEvent{Key: ev.key, Err: ev.err, Waited: ev.took}
+	tell(&all.failed, to.Failed, func(ev event) holdfast.FailedEvent {
+		return holdfast.FailedEvent{Key: ev.key, Err: ev.err, Waited: ev.took}
 	})
 	tell(&all.released, to.Released, func(ev event) holdfast.ReleasedEvent {
 		return holdfast.ReleasedEvent{Key: ev.key, Held: ev.took, Err: ev.err}
@@ -85,7 +85,7 @@ func newObserver(e *Engine, to *holdfast.Observer) *observer {
 		return holdfast.RenewedEvent{Key: ev.key, Late: ev.took, Err: ev.err}
 	})
 	tell(&all.woken, to.Woken, func(ev event) holdfast.WokenEvent { return holdfast.WokenEvent{Key: ev.key} })
-	tell(&all.queue, to.Queue, func(ev event) holdfast.QueueEvent { return holdfast.QueueEvent{Key: ev.key, Waiting: ev.waiting} })
+	tell(&all.waiters, to.Waiters, func(ev event) holdfast.WaitersEvent { return holdfast.WaitersEvent{Key: ev.key, Waiting: ev.waiting} })
 	tell(&all.outageBegan, to.OutageBegan, func(ev event) holdfast.OutageBeganEvent {
 		return holdfast.OutageBeganEvent{Server: ev.key, Err: ev.err}
 	})
@@ -95,8 +95,8 @@ func newObserver(e *Engine, to *holdfast.Observer) *observer {
 	tell(&all.dropped, to.Dropped, func(event) holdfast.DroppedEvent {
 		n := func(kind *kind) int { return int(kind.dropped.Swap(0)) }
 		return holdfast.DroppedEvent{
-			Acquired: n(&all.acquired), Refused: n(&all.refused), Released: n(&all.released), Lost: n(&all.lost), Renewed: n(&all.renewed),
-			Woken: n(&all.woken), Queue: n(&all.queue), OutageBegan: n(&all.outageBegan), OutageEnded: n(&all.outageEnded),
+			Acquired: n(&all.acquired), Failed: n(&all.failed), Released: n(&all.released), Lost: n(&all.lost), Renewed: n(&all.renewed),
+			Woken: n(&all.woken), Waiters: n(&all.waiters), OutageBegan: n(&all.outageBegan), OutageEnded: n(&all.outageEnded),
 		}
 	})
 	go o.run()
@@ -119,7 +119,7 @@ func (o *observer) run() {
 			close(o.done)
 			return
 		}
-		o.failed("the observer ended its goroutine (runtime.Goexit)")
+		o.broke("the observer ended its goroutine (runtime.Goexit)")
 		go o.run()
 	}()
 	for open := true; open; {
@@ -179,14 +179,14 @@ func (o *observer) call(ev event) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			o.failed(p)
+			o.broke(p)
 		}
 	}()
 	ev.kind.tell(ev)
 }
 
-// failed logs the first panic of the observer.
-func (o *observer) failed(p any) {
+// broke logs the first panic of the observer.
+func (o *observer) broke(p any) {
 	if !o.panicked {
 		o.panicked = true
 		o.engine.Logger.Error("holdfast: the observer panicked; this is logged once", "panic", p, "stack", string(debug.Stack()))
@@ -241,10 +241,10 @@ func (o *observer) sectionEnded(s *section, why error) {
 // held is how long an entry has been held; 0 without an observer.
 func (o *observer) held(en *entry) time.Duration { return o.now() - en.began }
 
-// refused notes that a lock call, which began at that time, has failed.
-func (o *observer) refused(key string, why error, began time.Duration) {
+// failed notes that a lock call, which began at that time, has failed.
+func (o *observer) failed(key string, why error, began time.Duration) {
 	if o != nil && why != nil {
-		o.put(event{kind: &o.kinds.refused, key: key, took: o.now() - began, err: why})
+		o.put(event{kind: &o.kinds.failed, key: key, took: o.now() - began, err: why})
 	}
 }
 
@@ -276,10 +276,10 @@ func (o *observer) woken(name string) {
 	}
 }
 
-// queue notes that the number of a key's waiters has changed, with the key locked.
-func (o *observer) queue(name string, waiting int) {
+// waiters notes that the number of a key's waiters has changed, with the key locked.
+func (o *observer) waiters(name string, waiting int) {
 	if o != nil {
-		o.put(event{kind: &o.kinds.queue, key: o.engine.KeyOf(name), waiting: waiting})
+		o.put(event{kind: &o.kinds.waiters, key: o.engine.KeyOf(name), waiting: waiting})
 	}
 }
 

@@ -88,10 +88,10 @@ func (e *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 	return e.takeTogether(ctx, states, attempts)
 }
 
-// Refused tells the observer that an attempt of TryLockAll, which began at that time, was the
+// Failed tells the observer that an attempt of TryLockAll, which began at that time, was the
 // last one for its keys.
-func (e *Engine) Refused(key string, why error, began time.Time) {
-	e.observer.refused(key, why, e.Calls.Since(began))
+func (e *Engine) Failed(key string, why error, began time.Time) {
+	e.observer.failed(key, why, e.Calls.Since(began))
 }
 
 // beginAlone begins a call for the key of this name, which is neither held nor wanted here.

@@ -341,7 +341,7 @@ func (r *Harness) Answered(key string) {
 
 // sentinels are the errors of ours.
 var sentinels = []error{
-	holdfast.ErrNotAcquired, holdfast.ErrLost, holdfast.ErrReleased, holdfast.ErrClosed, holdfast.ErrQueueFull, holdfast.ErrUnavailable, holdfast.ErrUnknown,
+	holdfast.ErrNotAcquired, holdfast.ErrLost, holdfast.ErrReleased, holdfast.ErrClosed, holdfast.ErrTooManyWaiters, holdfast.ErrUnavailable, holdfast.ErrUnknown,
 	holdfast.ErrWrongType, holdfast.ErrOldServer, holdfast.ErrInvalidArgument,
 }
 

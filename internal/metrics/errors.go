@@ -21,7 +21,7 @@ type errorType struct {
 var (
 	failed = []errorType{
 		{holdfast.ErrLost, "lost"}, {holdfast.ErrReleased, "released"}, {holdfast.ErrClosed, "closed"},
-		{holdfast.ErrWrongType, "wrong_type"}, {holdfast.ErrOldServer, "old_server"}, {holdfast.ErrQueueFull, "queue_full"},
+		{holdfast.ErrWrongType, "wrong_type"}, {holdfast.ErrOldServer, "old_server"}, {holdfast.ErrTooManyWaiters, "too_many_waiters"},
 		{holdfast.ErrInvalidArgument, "invalid_argument"},
 		{holdfast.ErrNotReplicated, "not_replicated"}, {holdfast.ErrUnavailable, "unavailable"}, {holdfast.ErrUnknown, "unknown"},
 		{context.Canceled, "canceled"}, {holdfast.ErrNotAcquired, "not_acquired"}, {context.DeadlineExceeded, "deadline_exceeded"},
@@ -31,9 +31,9 @@ var (
 		{watchdog.ErrMaxHold, "max_hold"},
 		{errs.ErrForced, "force_unlocked"},
 	}
-	refusals = names(failed)
-	losses   = names(lost)
-	failures = []string{"unavailable", "unknown", Other}
+	failures    = names(failed)
+	losses      = names(lost)
+	unconfirmed = []string{"unavailable", "unknown", Other}
 )
 
 func names(types []errorType) (all []string) {

@@ -23,7 +23,7 @@ type ID uint8
 
 const (
 	Acquired ID = iota
-	Refused
+	Failed
 	Lost
 	RenewalFailed
 	Dropped
@@ -63,9 +63,9 @@ var Buckets = []float64{.0001, .0005, .001, .0025, .005, .01, .025, .05, .1, .25
 var All = [...]Metric{
 	Acquired: {"holdfast.lock.acquired", Counter, "{entry}", "Entries that have begun.", true, HowLabel,
 		[]string{"call", "hand-over", "grant", "re-entry"}},
-	Refused:       {"holdfast.lock.refused", Counter, "{call}", "Lock calls that have failed.", true, ErrorLabel, refusals},
+	Failed:        {"holdfast.lock.failed", Counter, "{call}", "Lock calls that have failed.", true, ErrorLabel, failures},
 	Lost:          {"holdfast.lock.lost", Counter, "{entry}", "Entries that have ended by loss.", true, ErrorLabel, losses},
-	RenewalFailed: {"holdfast.lease.renewal.failed", Counter, "{renewal}", "Renewals that Redis has not confirmed.", true, ErrorLabel, failures},
+	RenewalFailed: {"holdfast.lease.renewal.failed", Counter, "{renewal}", "Renewals that Redis has not confirmed.", true, ErrorLabel, unconfirmed},
 	Dropped: {"holdfast.observer.dropped", Counter, "{event}", "Events that came too fast to be told.", false, EventLabel,
 		slices.Sorted(maps.Keys(byEvent(holdfast.DroppedEvent{})))},
 	Held:         {"holdfast.lock.held", Gauge, "{entry}", "Entries that are held now.", true, "", nil},

@@ -36,7 +36,7 @@ func TestEvents(t *testing.T) {
 	o.Acquired(holdfast.AcquiredEvent{Key: "a:1", How: holdfast.ByGrant, Waited: 2 * time.Second})
 	o.Acquired(holdfast.AcquiredEvent{Key: "a:1", How: holdfast.ByReentry, Waited: time.Hour})
 	o.Released(holdfast.ReleasedEvent{Key: "a:1", Held: 500 * time.Millisecond})
-	o.Refused(holdfast.RefusedEvent{Key: "a:2", Waited: time.Second, Err: holdfast.ErrQueueFull})
+	o.Failed(holdfast.FailedEvent{Key: "a:2", Waited: time.Second, Err: holdfast.ErrTooManyWaiters})
 	o.Lost(holdfast.LostEvent{Key: "b:1", Held: time.Second, Err: errs.Lost(watchdog.ErrMaxHold)})
 	o.Lost(holdfast.LostEvent{Key: "c:1", Err: errs.Lost(watchdog.ErrFixedLease)})
 	o.Renewed(holdfast.RenewedEvent{Key: "a:1", Late: 10 * time.Millisecond})
@@ -46,7 +46,7 @@ func TestEvents(t *testing.T) {
 	o.OutageEnded(holdfast.OutageEndedEvent{Lasted: 3 * time.Second})
 	for p, want := range map[point]float64{
 		{Acquired, "a", "grant"}: 1, {Acquired, "a", "re-entry"}: 1, {Wait, "a", ""}: 2, {Held, "a", ""}: 1, {Hold, "a", ""}: .5,
-		{Refused, "a", "queue_full"}: 1, {Wait, "a", "queue_full"}: 1,
+		{Failed, "a", "too_many_waiters"}: 1, {Wait, "a", "too_many_waiters"}: 1,
 		{Lost, "b", "max_hold"}: 1, {Hold, "b", "max_hold"}: 1, {Held, "b", ""}: -1,
 		{Lost, "c", "fixed_lease"}: 1, {Held, "c", ""}: -1,
 		{RenewalDelay, "a", ""}: .01, {RenewalFailed, "a", "unknown"}: 1, {Outages, "", ""}: 0, {Outage, "", ""}: 3,
@@ -59,31 +59,31 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// The queues of two keys may have one name.
+// The waiters of two keys may have one name.
 func TestWaiting(t *testing.T) {
 	o, sums := recorded(firstPart)
-	queue := func(key string, waiting int, sum float64) {
+	waiters := func(key string, waiting int, sum float64) {
 		t.Helper()
-		o.Queue(holdfast.QueueEvent{Key: key, Waiting: waiting})
+		o.Waiters(holdfast.WaitersEvent{Key: key, Waiting: waiting})
 		require.Equal(t, sum, sums[point{Waiting, "a", ""}])
 	}
-	queue("a:1", 3, 3)
-	queue("a:2", 1, 4)
-	queue("a:1", 2, 3)
-	o.Dropped(holdfast.DroppedEvent{Queue: 1})
+	waiters("a:1", 3, 3)
+	waiters("a:2", 1, 4)
+	waiters("a:1", 2, 3)
+	o.Dropped(holdfast.DroppedEvent{Waiters: 1})
 	require.Zero(t, sums[point{Waiting, "a", ""}])
-	queue("a:1", 2, 2)
-	queue("a:1", 0, 0)
-	queue("a:2", 0, 0)
+	waiters("a:1", 2, 2)
+	waiters("a:1", 0, 0)
+	waiters("a:2", 0, 0)
 }
 
 // What was dropped is in the sums over all keys.
 func TestDropped(t *testing.T) {
 	o, sums := recorded(nil)
 	o.Acquired(holdfast.AcquiredEvent{Key: "a", How: holdfast.ByCall})
-	o.Dropped(holdfast.DroppedEvent{Acquired: 7, Refused: 5, Released: 3, Lost: 2, Renewed: 1, OutageBegan: 2, OutageEnded: 1})
+	o.Dropped(holdfast.DroppedEvent{Acquired: 7, Failed: 5, Released: 3, Lost: 2, Renewed: 1, OutageBegan: 2, OutageEnded: 1})
 	for p, want := range map[point]float64{
-		{Held, "", ""}: 3, {Acquired, "", Other}: 7, {Refused, "", Other}: 5, {Lost, "", Other}: 2, {Outages, "", ""}: 1,
+		{Held, "", ""}: 3, {Acquired, "", Other}: 7, {Failed, "", Other}: 5, {Lost, "", Other}: 2, {Outages, "", ""}: 1,
 		{Dropped, "", "acquired"}: 7, {Dropped, "", "released"}: 3, {Dropped, "", "renewed"}: 1, {Dropped, "", "outage_ended"}: 1,
 	} {
 		require.Equal(t, want, sums[p], "%s %v", All[p.id].Name, p)
@@ -118,7 +118,7 @@ func TestErrorType(t *testing.T) {
 	} {
 		require.Equal(t, want, ErrorType(err))
 		if want != "" {
-			require.Contains(t, refusals, want)
+			require.Contains(t, failures, want)
 		}
 	}
 	for want, err := range map[string]error{

@@ -39,9 +39,9 @@ func Observer(record Record, keyName func(string) string) holdfast.Observer {
 				record(Wait, e.Waited.Seconds(), key, "")
 			}
 		}),
-		Refused: each(o, func(e holdfast.RefusedEvent) {
+		Failed: each(o, func(e holdfast.FailedEvent) {
 			key, why := o.name(e.Key), ErrorType(e.Err)
-			record(Refused, 1, key, why)
+			record(Failed, 1, key, why)
 			record(Wait, e.Waited.Seconds(), key, why)
 		}),
 		Released: each(o, func(e holdfast.ReleasedEvent) { o.ended(o.name(e.Key), e.Held, ErrorType(e.Err)) }),
@@ -58,7 +58,7 @@ func Observer(record Record, keyName func(string) string) holdfast.Observer {
 				record(RenewalDelay, e.Late.Seconds(), key, "")
 			}
 		}),
-		Queue:       each(o, func(e holdfast.QueueEvent) { o.queue(e.Key, e.Waiting) }),
+		Waiters:     each(o, func(e holdfast.WaitersEvent) { o.waiters(e.Key, e.Waiting) }),
 		OutageBegan: each(o, func(holdfast.OutageBeganEvent) { record(Outages, 1, "", "") }),
 		OutageEnded: each(o, func(e holdfast.OutageEndedEvent) {
 			record(Outages, -1, "", "")
@@ -106,7 +106,7 @@ func (o *observer) ended(key string, held time.Duration, why string) {
 	o.record(Hold, held.Seconds(), key, why)
 }
 
-func (o *observer) queue(key string, waiting int) {
+func (o *observer) waiters(key string, waiting int) {
 	o.record(Waiting, float64(waiting-o.waiting[key]), o.name(key), "")
 	if o.waiting[key] = waiting; waiting == 0 {
 		delete(o.waiting, key)
@@ -116,25 +116,25 @@ func (o *observer) queue(key string, waiting int) {
 // byEvent are the dropped events of each kind, by the value of EventLabel.
 func byEvent(e holdfast.DroppedEvent) map[string]int {
 	return map[string]int{
-		"acquired": e.Acquired, "refused": e.Refused, "released": e.Released, "lost": e.Lost, "renewed": e.Renewed,
-		"queue": e.Queue, "outage_began": e.OutageBegan, "outage_ended": e.OutageEnded,
+		"acquired": e.Acquired, "failed": e.Failed, "released": e.Released, "lost": e.Lost, "renewed": e.Renewed,
+		"waiters": e.Waiters, "outage_began": e.OutageBegan, "outage_ended": e.OutageEnded,
 	}
 }
 
-// dropped keeps the sums right over all keys. A queue of which an event is missing counts
+// dropped keeps the sums right over all keys. The waiters of a key of which an event is missing count
 // again with its next event.
 func (o *observer) dropped(e holdfast.DroppedEvent) {
 	for event, n := range byEvent(e) {
 		o.record(Dropped, float64(n), "", event)
 	}
 	o.record(Acquired, float64(e.Acquired), "", Other)
-	o.record(Refused, float64(e.Refused), "", Other)
+	o.record(Failed, float64(e.Failed), "", Other)
 	o.record(Lost, float64(e.Lost), "", Other)
 	o.record(Held, float64(e.Acquired-e.Released-e.Lost), "", "")
 	o.record(Outages, float64(e.OutageBegan-e.OutageEnded), "", "")
-	if e.Queue > 0 {
+	if e.Waiters > 0 {
 		for key := range o.waiting {
-			o.queue(key, 0)
+			o.waiters(key, 0)
 		}
 	}
 }

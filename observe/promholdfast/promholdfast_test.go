@@ -67,7 +67,7 @@ func TestLint(t *testing.T) {
 func TestObserversShareMetrics(t *testing.T) {
 	m := promholdfast.New()
 	for range 2 {
-		m.Observer().Queue(holdfast.QueueEvent{Key: "k", Waiting: 2})
+		m.Observer().Waiters(holdfast.WaitersEvent{Key: "k", Waiting: 2})
 	}
 	reg := prometheus.NewPedanticRegistry()
 	reg.MustRegister(m)
@@ -79,7 +79,7 @@ func told() *promholdfast.Metrics {
 	m := promholdfast.New(promholdfast.WithKeyName(func(key string) string { return key }))
 	o := m.Observer()
 	o.Acquired(holdfast.AcquiredEvent{Key: "k", How: holdfast.ByCall})
-	o.Refused(holdfast.RefusedEvent{Key: "k", Err: holdfast.ErrNotAcquired})
+	o.Failed(holdfast.FailedEvent{Key: "k", Err: holdfast.ErrNotAcquired})
 	o.Released(holdfast.ReleasedEvent{Key: "k"})
 	o.Renewed(holdfast.RenewedEvent{Key: "k"})
 	o.OutageBegan(holdfast.OutageBeganEvent{})

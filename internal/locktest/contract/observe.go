@@ -18,7 +18,7 @@ var observeCases = []testCase{
 	{"Observe_Reentry", servers, defaults, observeReentry},
 	{"Observe_HandOverAndGrant", servers, tenured, observeHandOver},
 	{"Observe_WokenWaiter", servers, defaults, observeWoken},
-	{"Observe_Refused", servers, defaults, observeRefused},
+	{"Observe_Failed", servers, defaults, observeFailed},
 	{"Observe_GaveUp", servers, defaults, observeGaveUp},
 	{"Observe_Lost", servers, defaults, observeLost},
 	{"Observe_Renewed", servers, defaults, observeRenewed},
@@ -47,9 +47,9 @@ func note[E any](s *seen) func(E) {
 
 func (s *seen) observer() *holdfast.Observer {
 	return &holdfast.Observer{
-		Acquired: note[holdfast.AcquiredEvent](s), Refused: note[holdfast.RefusedEvent](s), Released: note[holdfast.ReleasedEvent](s),
+		Acquired: note[holdfast.AcquiredEvent](s), Failed: note[holdfast.FailedEvent](s), Released: note[holdfast.ReleasedEvent](s),
 		Lost: note[holdfast.LostEvent](s), Renewed: note[holdfast.RenewedEvent](s), Woken: note[holdfast.WokenEvent](s),
-		Queue: note[holdfast.QueueEvent](s), OutageBegan: note[holdfast.OutageBeganEvent](s),
+		Waiters: note[holdfast.WaitersEvent](s), OutageBegan: note[holdfast.OutageBeganEvent](s),
 		OutageEnded: note[holdfast.OutageEndedEvent](s), Dropped: note[holdfast.DroppedEvent](s),
 	}
 }
@@ -98,10 +98,10 @@ func (c *harness) told(s *seen, without ...string) (all []string) {
 			line = "released " + e.Key
 		case holdfast.LostEvent:
 			line = "lost " + e.Key
-		case holdfast.RefusedEvent:
-			line = "refused " + e.Key
-		case holdfast.QueueEvent:
-			line = fmt.Sprintf("queue %s %d", e.Key, e.Waiting)
+		case holdfast.FailedEvent:
+			line = "failed " + e.Key
+		case holdfast.WaitersEvent:
+			line = fmt.Sprintf("waiters %s %d", e.Key, e.Waiting)
 		default:
 			line = fmt.Sprintf("%T", e)
 		}

@@ -92,14 +92,14 @@ func observeBalance(c *harness) {
 		held[e.Key]--
 	}
 	require.Equal(c.T, map[string]int{"a": 0, "b": 0, "c": 0}, held)
-	queue := map[string]int{}
-	for _, e := range of[holdfast.QueueEvent](s) {
-		queue[e.Key] = e.Waiting
+	waiters := map[string]int{}
+	for _, e := range of[holdfast.WaitersEvent](s) {
+		waiters[e.Key] = e.Waiting
 		if !c.Kind.Fair { // there, one whose grant does not stand waits again beside those that came meanwhile
 			require.LessOrEqual(c.T, e.Waiting, unsteady.MaxWaiters)
 		}
 	}
-	for key, n := range queue {
+	for key, n := range waiters {
 		require.Zero(c.T, n, key)
 	}
 }

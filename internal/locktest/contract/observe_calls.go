@@ -65,21 +65,21 @@ func observeHandOver(c *harness) {
 	holder, waits := c.lineUp("k", 2)
 	time.Sleep(pause)
 	c.unlock(c.serve(holder, waits, nil))
-	told := c.told(s, "refused", "*", "holdfast.Woken")
-	acquired, queue := of[holdfast.AcquiredEvent](s), of[holdfast.QueueEvent](s)
+	told := c.told(s, "failed", "*", "holdfast.Woken")
+	acquired, waiters := of[holdfast.AcquiredEvent](s), of[holdfast.WaitersEvent](s)
 	for _, a := range acquired[len(acquired)-2:] {
 		require.Equal(c.T, holdfast.ByHandOver, a.How)
 		require.GreaterOrEqual(c.T, a.Waited, pause)
 	}
 	require.Equal(c.T, []string{
-		"queue k 1", "released k", "acquired k by hand-over", "queue k 0", "released k", "acquired k by hand-over", "released k",
+		"waiters k 1", "released k", "acquired k by hand-over", "waiters k 0", "released k", "acquired k by hand-over", "released k",
 	}, told[len(told)-7:])
-	require.Equal(c.T, holdfast.QueueEvent{Key: "k", Waiting: 1}, queue[0])
+	require.Equal(c.T, holdfast.WaitersEvent{Key: "k", Waiting: 1}, waiters[0])
 	if c.Kind.Fair {
 		require.Equal(c.T, []holdfast.How{holdfast.ByCall, holdfast.ByGrant}, []holdfast.How{acquired[0].How, acquired[1].How})
 		require.Len(c.T, acquired, 4)
 	} else {
-		require.Equal(c.T, []string{"acquired k by call", "queue k 1", "queue k 2"}, told[:len(told)-7])
+		require.Equal(c.T, []string{"acquired k by call", "waiters k 1", "waiters k 2"}, told[:len(told)-7])
 	}
 }
 
@@ -107,12 +107,12 @@ func observeWoken(c *harness) {
 }
 
 // What a call returns is what the observer is told.
-func observeRefused(c *harness) {
+func observeFailed(c *harness) {
 	s := c.observed(locktest.Options{MaxWaiters: 1})
 	their := locktest.Lock(c.T, c.Other, c.ctx, "theirs")
 	mine := locktest.Lock(c.T, c.Locker, c.ctx, "mine")
 	n := 0
-	refused := func(key string, want error, wait time.Duration, call func() error) {
+	failed := func(key string, want error, wait time.Duration, call func() error) {
 		c.T.Helper()
 		err := call()
 		require.Error(c.T, err)
@@ -120,7 +120,7 @@ func observeRefused(c *harness) {
 			require.ErrorIs(c.T, err, want)
 		}
 		n++
-		e := await[holdfast.RefusedEvent](c, s, n)[n-1]
+		e := await[holdfast.FailedEvent](c, s, n)[n-1]
 		require.Equal(c.T, key, e.Key)
 		require.Equal(c.T, err, e.Err)
 		require.GreaterOrEqual(c.T, e.Waited, wait)
@@ -129,22 +129,22 @@ func observeRefused(c *harness) {
 	try := func(key string) func() error {
 		return func() error { return locktest.ErrOf(c.Locker.TryLock(c.ctx, key)) }
 	}
-	refused("theirs", holdfast.ErrNotAcquired, 0, try("theirs"))
-	refused("mine", holdfast.ErrNotAcquired, 0, try("mine"))
-	refused("", nil, 0, try(""))
-	refused("theirs", holdfast.ErrNotAcquired, time.Second, func() error {
+	failed("theirs", holdfast.ErrNotAcquired, 0, try("theirs"))
+	failed("mine", holdfast.ErrNotAcquired, 0, try("mine"))
+	failed("", nil, 0, try(""))
+	failed("theirs", holdfast.ErrNotAcquired, time.Second, func() error {
 		_, err := c.Locker.TryLockFor(c.ctx, "theirs", time.Second)
 		return err
 	})
-	refused("mine", holdfast.ErrNotAcquired, pause, func() error {
+	failed("mine", holdfast.ErrNotAcquired, pause, func() error {
 		return c.Locker.Do(c.ctx, "mine", unreachable(c.T), holdfast.WaitAtMost(pause))
 	})
-	refused("mine", nil, 0, func() error {
+	failed("mine", nil, 0, func() error {
 		_, err := c.Locker.Lock(mine.Bind(c.ctx), "mine", holdfast.MaxHold(time.Hour))
 		return err
 	})
 	waiter := c.queue(c.Locker, "mine")
-	refused("mine", holdfast.ErrQueueFull, 0, func() error { return c.Locker.Do(c.ctx, "mine", unreachable(c.T)) })
+	failed("mine", holdfast.ErrTooManyWaiters, 0, func() error { return c.Locker.Do(c.ctx, "mine", unreachable(c.T)) })
 	c.unlock(locktest.Next(c.T, mine, waiter))
 	c.unlock(their)
 	require.Empty(c.T, of[holdfast.OutageBeganEvent](s))
@@ -152,12 +152,12 @@ func observeRefused(c *harness) {
 	defer c.Proxy.Refuse(false)
 	locktest.Await(c.T, func() bool { // connections may be found dead only now
 		var err error
-		refused("k", nil, 0, func() error { err = try("k")(); return err })
+		failed("k", nil, 0, func() error { err = try("k")(); return err })
 		return err != nil && strings.Contains(err.Error(), holdfast.ErrUnavailable.Error())
 	})
 	_ = c.Locker.Close()                                 // an attempt of unknown outcome may not be undone yet
 	require.ErrorIs(c.T, try("k")(), holdfast.ErrClosed) // nothing is told any more
-	require.Len(c.T, of[holdfast.RefusedEvent](s), n)
+	require.Len(c.T, of[holdfast.FailedEvent](s), n)
 	require.Len(c.T, of[holdfast.AcquiredEvent](s), 2)
 	require.Len(c.T, of[holdfast.ReleasedEvent](s), 2)
 }
@@ -175,8 +175,8 @@ func observeGaveUp(c *harness) {
 	letGo()
 	c.Tidy("k")
 	c.unlock(locktest.Lock(c.T, c.Locker, c.ctx, "k"))
-	require.Equal(c.T, []string{"refused k", "acquired k by call", "released k"}, c.told(s))
-	require.Equal(c.T, err, of[holdfast.RefusedEvent](s)[0].Err)
+	require.Equal(c.T, []string{"failed k", "acquired k by call", "released k"}, c.told(s))
+	require.Equal(c.T, err, of[holdfast.FailedEvent](s)[0].Err)
 }
 
 // A loss is told once, be it found at a renewal, at Unlock, or by the cap.
@@ -204,7 +204,7 @@ func observeLost(c *harness) {
 	require.Equal(c.T, []string{
 		"acquired at a renewal by call", "lost at a renewal", "acquired capped by call", "lost capped",
 		"acquired at Unlock by call", "lost at Unlock",
-	}, c.told(s, "holdfast", "queue")) // nodes of a busy machine may miss a first attempt
+	}, c.told(s, "holdfast", "waiters")) // nodes of a busy machine may miss a first attempt
 }
 
 func observeRenewed(c *harness) {
@@ -241,10 +241,10 @@ func observeClose(c *harness) {
 	locktest.Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
 	waiter := c.queue(c.Locker, "k")
 	time.Sleep(pause)
-	told := c.told(s, "refused") // perhaps too late to be told
+	told := c.told(s, "failed") // perhaps too late to be told
 	require.ErrorIs(c.T, locktest.Within(c.T, waiter).Err, holdfast.ErrClosed)
 	require.Equal(c.T, []string{
-		"acquired k by call", "acquired k by re-entry", "queue k 1", "queue k 0", "released k", "released k",
+		"acquired k by call", "acquired k by re-entry", "waiters k 1", "waiters k 0", "released k", "released k",
 	}, told)
 	for _, r := range of[holdfast.ReleasedEvent](s) {
 		require.ErrorIs(c.T, r.Err, holdfast.ErrClosed)

@@ -63,10 +63,10 @@ func observeBlocked(c *harness) {
 	c.unlock(l)
 	close(leave)
 	d := await[holdfast.DroppedEvent](c, &s, 1)[0]
-	require.Equal(c.T, holdfast.DroppedEvent{Refused: d.Refused, Released: 1}, d)
+	require.Equal(c.T, holdfast.DroppedEvent{Failed: d.Failed, Released: 1}, d)
 	c.unlock(locktest.Lock(c.T, c.Locker, c.ctx, "k"))
 	require.NoError(c.T, c.Locker.Close())
-	require.Equal(c.T, calls, len(of[holdfast.RefusedEvent](&s))+d.Refused)
+	require.Equal(c.T, calls, len(of[holdfast.FailedEvent](&s))+d.Failed)
 	require.Len(c.T, of[holdfast.AcquiredEvent](&s), 2)
 	require.Len(c.T, of[holdfast.ReleasedEvent](&s), 1)
 

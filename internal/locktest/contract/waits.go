@@ -18,9 +18,9 @@ var waitCases = []testCase{
 	{"Wait_OfZeroIsTryLock", anywhere, defaults, waitZero},
 	{"Wait_TryLockAnswersLocallyWhereItCan", servers, defaults, waitLocally},
 	{"Wait_InOrderWithinALocker", anywhere, defaults, waitOrder},
-	{"Wait_QueueFull", anywhere, locktest.Options{MaxWaiters: 2}, waitQueueFull},
-	{"Wait_QueueFullForTheFirstWaiter", anywhere, locktest.Options{MaxWaiters: 1}, waitQueueFullFirst},
-	{"Wait_QueueFullAfterTheFirstAttempt", servers, locktest.Options{MaxWaiters: 1}, waitQueueFullMeanwhile},
+	{"Wait_TooManyWaiters", anywhere, locktest.Options{MaxWaiters: 2}, waitTooMany},
+	{"Wait_TooManyWaitersForTheFirstWaiter", anywhere, locktest.Options{MaxWaiters: 1}, waitTooManyFirst},
+	{"Wait_TooManyWaitersAfterTheFirstAttempt", servers, locktest.Options{MaxWaiters: 1}, waitTooManyMeanwhile},
 	{"Wait_RidesOutAnOutage", servers, locktest.Options{Lease: 10 * time.Second, MaxLease: 10 * time.Second}, waitOutage},
 	{"Wait_MaxOutage", ownRedis, locktest.Options{MaxOutage: &shortOutage}, waitMaxOutage},
 	{"Wait_MaxOutageIsOneLeaseByDefault", ownRedis, locktest.Options{Lease: shortOutage, MaxLease: shortOutage}, waitMaxOutage},
@@ -104,7 +104,7 @@ func waitOrder(c *harness) {
 	}
 }
 
-func waitQueueFull(c *harness) {
+func waitTooMany(c *harness) {
 	holder := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	first := c.queue(c.Locker, "k")
 	ctx, cancel := context.WithCancel(c.ctx)
@@ -114,9 +114,9 @@ func waitQueueFull(c *harness) {
 	}
 	c.commands()
 	for range 2 {
-		locktest.RequireSentinel(c.T, locktest.ErrOf(c.Locker.Lock(c.ctx, "k")), holdfast.ErrQueueFull)
-		locktest.RequireSentinel(c.T, locktest.ErrOf(c.Locker.TryLockFor(c.ctx, "k", time.Minute)), holdfast.ErrQueueFull)
-		locktest.RequireSentinel(c.T, c.Locker.Do(c.ctx, "k", unreachable(c.T)), holdfast.ErrQueueFull)
+		locktest.RequireSentinel(c.T, locktest.ErrOf(c.Locker.Lock(c.ctx, "k")), holdfast.ErrTooManyWaiters)
+		locktest.RequireSentinel(c.T, locktest.ErrOf(c.Locker.TryLockFor(c.ctx, "k", time.Minute)), holdfast.ErrTooManyWaiters)
+		locktest.RequireSentinel(c.T, c.Locker.Do(c.ctx, "k", unreachable(c.T)), holdfast.ErrTooManyWaiters)
 		c.held(c.Locker, "k")
 	}
 	c.quiet()
@@ -131,21 +131,21 @@ func waitQueueFull(c *harness) {
 }
 
 // The bound is on waiters, not on the caller that finds a key free.
-func waitQueueFullFirst(c *harness) {
+func waitTooManyFirst(c *harness) {
 	their := locktest.Lock(c.T, c.Other, c.ctx, "k")
 	first := locktest.GoLock(c.Locker, c.ctx, "k")
 	c.AwaitWaiters("k", 1)
-	locktest.RequireSentinel(c.T, locktest.ErrOf(c.Locker.Lock(c.ctx, "k")), holdfast.ErrQueueFull)
+	locktest.RequireSentinel(c.T, locktest.ErrOf(c.Locker.Lock(c.ctx, "k")), holdfast.ErrTooManyWaiters)
 	c.unlock(locktest.Next(c.T, their, first))
 	c.Tidy("k")
 	c.unlock(locktest.Lock(c.T, c.Locker, c.ctx, "k"))
 }
 
 // While its first attempt was under way, another has taken the place.
-func waitQueueFullMeanwhile(c *harness) {
+func waitTooManyMeanwhile(c *harness) {
 	their := locktest.Lock(c.T, c.Other, c.ctx, "k")
 	first, second := c.overtaken()
-	locktest.RequireSentinel(c.T, (<-first).Err, holdfast.ErrQueueFull)
+	locktest.RequireSentinel(c.T, (<-first).Err, holdfast.ErrTooManyWaiters)
 	c.unlock(locktest.Next(c.T, their, second))
 }
 

@@ -37,7 +37,7 @@ func crowded(ctx context.Context, l locktest.Locker, key string, n int) <-chan l
 	for range n + 2 { // the first attempt is no waiter yet, and one must be refused
 		all.Go(func() {
 			lease, err := l.Lock(ctx, key)
-			if errors.Is(err, holdfast.ErrQueueFull) {
+			if errors.Is(err, holdfast.ErrTooManyWaiters) {
 				locktest.Poke(full)
 				return
 			}

@@ -208,7 +208,7 @@ func testForcedWhileConfirming(t *testing.T, d locktest.Kind) {
 		waits = append(waits, locktest.GoLock(r.Locker, ctx, "k"))
 		locktest.Within(t, ctx.Waiting)
 	}
-	locktest.RequireSentinel(t, locktest.Within(t, locktest.GoLock(r.Locker, locktest.Bounded(t), "k")).Err, holdfast.ErrQueueFull)
+	locktest.RequireSentinel(t, locktest.Within(t, locktest.GoLock(r.Locker, locktest.Bounded(t), "k")).Err, holdfast.ErrTooManyWaiters)
 	r.letGo()
 	locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == waiters+1 || len(forced) == 1 })
 	require.Empty(t, forced, "two holders")

@@ -79,7 +79,7 @@ func Run(t *testing.T, o holdfast.Observer, keys bool, read func() map[Point]flo
 	theirs := lock(other, "b:1")
 	_, err := l.TryLock(ctx, "b:1")
 	require.ErrorIs(t, err, holdfast.ErrNotAcquired)
-	is(1, "b", "lock_refused", "not_acquired")
+	is(1, "b", "lock_failed", "not_acquired")
 	is(1, "b", "lock_wait_duration", "not_acquired")
 	require.NoError(t, theirs.Unlock(ctx))
 
@@ -99,7 +99,7 @@ func Run(t *testing.T, o holdfast.Observer, keys bool, read func() map[Point]flo
 	_, err = l.TryLock(ctx, "e:1")
 	require.Error(t, err)
 	require.Eventually(t, func() bool {
-		return value("e", "lock_refused", "unavailable")+value("e", "lock_refused", "unknown") == 1
+		return value("e", "lock_failed", "unavailable")+value("e", "lock_failed", "unknown") == 1
 	}, 10*time.Second, time.Millisecond, "%v %v", err, read())
 	is(1, "", "outage_active", "")
 }
