@@ -19,7 +19,7 @@
 //
 //	redisson_lock_queue:{key}                 list       the owners that wait, the next one first
 //	redisson_lock_timeout:{key}               sorted set owner -> epoch ms: when Java counts it as dead
-//	holdfast_heartbeat:{key}                  hash       client -> epoch ms: until when it counts as alive; label client -> its label; mute client -> until when it does not listen to its inbox; java -> whose turn it is
+//	holdfast_heartbeat:{key}                  hash       client -> epoch ms: until when it counts as alive; label client -> its label; polls client -> until when it finds its grants by heartbeats; java -> whose turn it is
 //	redisson_lock__channel:{key}:client-uuid  channel    a client's inbox: what was granted to its owners, with the key's name
 //	redisson_lock__channel:{key}:owner        channel    the message 0: it is this owner's turn; how Java wakes
 //

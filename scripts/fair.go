@@ -112,7 +112,7 @@ const (
 type Entered struct {
 	States        []OwnerState // of the owners, in the order of the call
 	Ahead         time.Duration
-	Tail          int  // the place of the last that waits: 1 is the next of all; they stand in a row; 0: not known
+	Place         int  // of the last that waits: 1 is the next of all; they stand in a row; 0: not known
 	Java          bool // Java holds the lock or waits before: its release wakes an owner by the owner's own channel
 	HeartbeatSoon bool // a Java waiter has the turn, or the dead were too many for one call
 	Grant         Grant

@@ -112,29 +112,29 @@ func TestHeartbeatsCountByTheServersClock(t *testing.T) {
 	require.NotEqualValues(t, -1, number(t, r.s, "PTTL", heartbeats("k")))
 }
 
-// A client that has said that it is mute is given the lock when it is the next, and finds
+// A client that has said that it polls is given the lock when it is the next, and finds
 // that by its next heartbeat; no longer than it is alive.
 func TestG4_MuteIsServed(t *testing.T) {
 	r := newHarness(t)
-	mute := func() HeartbeatReply {
-		return r.beat(clientA, Heartbeat{Owners: []string{ofA(1)}, Ahead: make([]time.Duration, 1), Mute: true})
+	polls := func() HeartbeatReply {
+		return r.beat(clientA, Heartbeat{Owners: []string{ofA(1)}, Ahead: make([]time.Duration, 1), Polls: true})
 	}
 	r.follow(ofC(1), ofB(1), ofA(1), ofB(2))
 	r.unsubscribe(r.of(ofA(1)).Inbox("k"))
-	require.Equal(t, HeartbeatReply{}, mute())
+	require.Equal(t, HeartbeatReply{}, polls())
 	r.release(ofC(1))
 	r.requireHeld(ofB(1), grantLease)
-	require.Equal(t, HeartbeatReply{HeartbeatSoon: true}, mute(), "it is the next")
+	require.Equal(t, HeartbeatReply{HeartbeatSoon: true}, polls(), "it is the next")
 	r.said()
 	r.release(ofB(1))
 	r.requireHeld(ofA(1), grantLease)
 	r.requireSaid()
-	require.Equal(t, HeartbeatReply{Grant: Grant{Owner: ofA(1)}}, mute())
+	require.Equal(t, HeartbeatReply{Grant: Grant{Owner: ofA(1)}}, polls())
 
 	r.release(ofA(1))
 	r.requireHeld(ofB(2), grantLease)
 	r.waits(ofA(2), ofB(3))
-	r.s.Do(t, "HSET", heartbeats("k"), "mute "+clientA, decimal(serverMillis(t, r.s)))
+	r.s.Do(t, "HSET", heartbeats("k"), "polls "+clientA, decimal(serverMillis(t, r.s)))
 	r.release(ofB(2))
 	r.requireServed(ofB(3), ofA(2))
 }

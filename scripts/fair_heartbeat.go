@@ -12,9 +12,9 @@ type Heartbeat struct {
 	Key    string
 	Owners []string
 	Ahead  []time.Duration // as returned by Enter; 0: leave the score alone
-	// Mute: the client does not listen to its inbox. It is given the lock all the same
-	// when it is the next, and finds that by its next heartbeat.
-	Mute bool
+	// Polls: the client does not hear its inbox. It is given the lock all the same when it is
+	// the next, and finds that by its next heartbeat.
+	Polls bool
 	// Place: tell the place of the first of Owners. The cost grows with the place.
 	Place bool
 }
@@ -24,7 +24,7 @@ type HeartbeatReply struct {
 	// Err is how Redis refused this key; then nothing else is known.
 	Err error
 	// HeartbeatSoon: a Java waiter has the turn, the dead were too many for one call, or the
-	// client is mute and the next.
+	// client polls and is the next.
 	HeartbeatSoon bool
 	// Grant is a waiter of this client's to which the key was given by this call,
 	// or, without a lease, that holds it since some earlier call.
@@ -89,7 +89,7 @@ func (f *Fair) heartbeatAtOnce(ctx context.Context, asked []Heartbeat, replies [
 	}
 	args = append(args, f.labelled, f.client)
 	for _, b := range asked {
-		args = append(args, strconv.Itoa(len(b.Owners)), flag(b.Mute)+flag(b.Place))
+		args = append(args, strconv.Itoa(len(b.Owners)), flag(b.Polls)+flag(b.Place))
 		for i, owner := range b.Owners {
 			args = append(args, owner, millis(b.Ahead[i]))
 		}

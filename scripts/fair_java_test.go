@@ -59,12 +59,12 @@ func TestJava_HolderAndTail(t *testing.T) {
 	r := newHarness(t)
 	require.True(t, r.javaTries(ofJ(1)))
 	entered := func(tail int, ahead time.Duration) Entered {
-		return Entered{States: []OwnerState{Waiting}, Tail: tail, Java: true, Ahead: ahead}
+		return Entered{States: []OwnerState{Waiting}, Place: tail, Java: true, Ahead: ahead}
 	}
 	require.Equal(t, entered(1, 30*time.Second), r.enter(ofA(1)))
 	require.Equal(t, entered(2, 30*time.Second), r.enter(ofB(1))) // behind our own
 	r.javaWaits(ofJ(2))
-	two := Entered{States: []OwnerState{Waiting, Waiting}, Tail: 5, Java: true, Ahead: 4 * javaWait}
+	two := Entered{States: []OwnerState{Waiting, Waiting}, Place: 5, Java: true, Ahead: 4 * javaWait}
 	require.Equal(t, two, r.enter(ofB(2), ofB(3))) // behind Java
 	e := r.enter(ofA(2))                           // behind our own, behind Java
 	require.True(t, e.Java)
@@ -79,7 +79,7 @@ func TestJava_HolderAndTail(t *testing.T) {
 	r.s.Do(t, "FLUSHALL") // no Java anywhere
 	r.acquire(ofC(1))
 	for tail, owner := range []string{ofA(1), ofA(2)} {
-		require.Equal(t, Entered{States: []OwnerState{Waiting}, Tail: tail + 1, Ahead: 30 * time.Second}, r.enter(owner))
+		require.Equal(t, Entered{States: []OwnerState{Waiting}, Place: tail + 1, Ahead: 30 * time.Second}, r.enter(owner))
 	}
 }
 

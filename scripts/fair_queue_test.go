@@ -43,7 +43,7 @@ func TestF7_EnterAfterLeaveIsGone(t *testing.T) {
 
 func TestEnterServesAFreeLock(t *testing.T) {
 	r := newHarness(t)
-	entered := Entered{States: []OwnerState{Waiting, Waiting}, Ahead: 30 * time.Second, Tail: 1, Grant: granted(ofA(1))}
+	entered := Entered{States: []OwnerState{Waiting, Waiting}, Ahead: 30 * time.Second, Place: 1, Grant: granted(ofA(1))}
 	require.Equal(t, entered, r.enter(ofA(1), ofA(2)))
 	r.requireServed(ofA(1), ofA(2))
 
@@ -179,10 +179,10 @@ func TestLeaveOfMany(t *testing.T) {
 func TestPlaces(t *testing.T) {
 	r := newHarness(t)
 	r.acquire(ofC(1))
-	require.Equal(t, 1, r.enter(ofB(1)).Tail)
-	require.Equal(t, 3, r.enter(ofA(1), ofA(2)).Tail)
-	require.Equal(t, 4, r.enter(ofB(2)).Tail)
-	require.Zero(t, r.enter(ofA(1), ofA(3)).Tail, "they do not stand in a row")
+	require.Equal(t, 1, r.enter(ofB(1)).Place)
+	require.Equal(t, 3, r.enter(ofA(1), ofA(2)).Place)
+	require.Equal(t, 4, r.enter(ofB(2)).Place)
+	require.Zero(t, r.enter(ofA(1), ofA(3)).Place, "they do not stand in a row")
 	place := func(owners ...string) int {
 		return r.beat(clientA, Heartbeat{Owners: owners, Ahead: make([]time.Duration, len(owners)), Place: true}).Place
 	}
@@ -196,6 +196,6 @@ func TestPlaces(t *testing.T) {
 	r.expire()
 	e := r.enter(ofA(4), ofA(5)) // ofA(1) is served
 	require.Equal(t, granted(ofA(1)), e.Grant)
-	require.Equal(t, 5, e.Tail)
+	require.Equal(t, 5, e.Place)
 	require.Equal(t, 5, place(ofA(5)))
 }

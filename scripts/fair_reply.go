@@ -105,11 +105,11 @@ const leastAhead = 30 * time.Second
 
 // parseAllWait is for the commonest reply of fair_enter.
 func parseAllWait(m rueidis.RedisMessage, owners int) (Entered, error) {
-	tail, err := placeOf(m)
+	place, err := placeOf(m)
 	if err != nil {
 		return Entered{}, err
 	}
-	e := Entered{Ahead: leastAhead, Tail: tail, States: make([]OwnerState, owners)}
+	e := Entered{Ahead: leastAhead, Place: place, States: make([]OwnerState, owners)}
 	for i := range e.States {
 		e.States[i] = Waiting
 	}
@@ -141,7 +141,7 @@ func parseEntered(m rueidis.RedisMessage, err error, owners int) (Entered, error
 	if e.Grant, err = parseGrant(values[2], nil); err != nil {
 		return Entered{}, err
 	}
-	if e.Tail, err = placeOf(values[3]); err != nil {
+	if e.Place, err = placeOf(values[3]); err != nil {
 		return Entered{}, err
 	}
 	e.States = make([]OwnerState, owners)
@@ -164,11 +164,11 @@ func parseHeartbeatReply(m rueidis.RedisMessage, owners int) HeartbeatReply {
 	if err != nil || len(values) < 4 {
 		return HeartbeatReply{Err: errReply}
 	}
-	turn, err := integer(values[0], nil)
-	if err != nil || turn < 1 || turn > 2 {
+	status, err := integer(values[0], nil)
+	if err != nil || status < 1 || status > 2 {
 		return HeartbeatReply{Err: errReply}
 	}
-	l := HeartbeatReply{HeartbeatSoon: turn == 2}
+	l := HeartbeatReply{HeartbeatSoon: status == 2}
 	if l.Grant, err = parseGrant(values[1], nil); err != nil {
 		return HeartbeatReply{Err: err}
 	}

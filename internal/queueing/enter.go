@@ -67,7 +67,7 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 			q.awaitJava(t)
 		}
 	}
-	q.noteTail(list, said)
+	q.noteEntered(list, said)
 	if !k.Closed() {
 		q.startHeartbeats()
 	}

@@ -171,7 +171,7 @@ func (q *queue) ask() (asked []scripts.Heartbeat) {
 	if q.refreshed.IsZero() {
 		q.refreshed = now
 	}
-	ask := scripts.Heartbeat{Key: q.key.Name, Mute: !q.inbox.State().Live, Place: q.key.Watching()}
+	ask := scripts.Heartbeat{Key: q.key.Name, Polls: !q.inbox.State().Live, Place: q.key.Watching()}
 	fresh := now.Sub(q.refreshed) >= refresh
 	whole := fresh || q.verify || now.Sub(q.answered) >= q.in.config.WaiterTTL
 	q.verify = false

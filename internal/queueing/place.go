@@ -7,9 +7,9 @@ import "github.com/holdfast-go/holdfast/scripts"
 // before have gone. The place of another waiter may be too high until then: no message says that
 // a waiter between two of this locker has given up.
 
-// noteTail notes the places of tickets that have entered.
-func (q *queue) noteTail(list []*ticket, said scripts.Entered) {
-	for i, at := len(list)-1, said.Tail; i >= 0 && at > 0; i-- {
+// noteEntered notes the places of tickets that have entered.
+func (q *queue) noteEntered(list []*ticket, said scripts.Entered) {
+	for i, at := len(list)-1, said.Place; i >= 0 && at > 0; i-- {
 		if said.States[i] == scripts.Waiting && list[i].owner != said.Grant.Owner {
 			list[i].at = q.gone + at
 			at--

@@ -4,10 +4,10 @@
 -- ARGV[2]    an owner, of the caller
 -- ARGV[i]    another, for i from 3 on
 -- Reply    >= 0  the most common: place, for {0, 30000, '', place, 1...}
---          {java, distance, grant, place, state...}
+--          {java, ahead, grant, place, state...}
 --          java: 1 if Java holds the lock or waits in front, so that its release may wake an owner by the owner's own
 --          channel; 2 if a heartbeat should follow soon: a Java waiter has the turn, or too many waiters were dead; else 0
---          distance: ms by which the new scores lie ahead of the server's clock; fair_heartbeat has to keep them so
+--          ahead: ms by which the new scores lie ahead of the server's clock; fair_heartbeat has to keep them so
 --          grant: that of a waiter of this client to which this call gave the lock, as serve returns it; else ''
 --          place: that of the last owner that waits, where the next waiter has 1 and those of this call stand in a row; 0 if some
 --          of them entered with an earlier sending of this call
@@ -36,20 +36,20 @@ local tail = call('LINDEX', queue, '-1')
 local time = call('TIME')
 local micros = time[1] * 1000000 + time[2]
 local now = math.floor(micros / 1000)
-local distance = 30000
-local score = string.format('%d', now + distance)
+local ahead = 30000
+local score = string.format('%d', now + ahead)
 if not tail then
   if call('EXISTS', scores) == 1 then -- left over from a deleted queue
     call('ZREMRANGEBYRANK', scores, '0', '-1')
   end
 elseif string.sub(tail, 37, 38) ~= ':0' or call('ZCOUNT', scores, '(' .. score, '+inf') > 0 then
   -- 3e12 are 95 years: Java may mean to wait for ever.
-  distance = math.max(distance, math.min((call('ZSCORE', scores, tail) or 0) - now, 3e12))
+  ahead = math.max(ahead, math.min((call('ZSCORE', scores, tail) or 0) - now, 3e12))
   if string.sub(tail, 37, 38) ~= ':0' then
-    distance = math.max(distance, (call('LLEN', queue) + 1) * 300000)
+    ahead = math.max(ahead, (call('LLEN', queue) + 1) * 300000)
   end
-  if distance > 30000 then
-    java, score = 1, string.format('%d', now + distance)
+  if ahead > 30000 then
+    java, score = 1, string.format('%d', now + ahead)
   end
 end
 --@include parts/alive.lua
@@ -96,7 +96,7 @@ for i = 1, #ARGV - 1 do
   states[i] = states[i] or 1
 end
 if holder then
-  return {java, distance, '', place, unpack(states)}
+  return {java, ahead, '', place, unpack(states)}
 end
 
 --@include parts/serve.lua
@@ -106,4 +106,4 @@ if outcome == 'again' then
   java = 2
 end
 place = place > 0 and try('LLEN', queue) or 0
-return {java, distance, grant or '', type(place) == 'number' and place or 0, unpack(states)}
+return {java, ahead, grant or '', type(place) == 'number' and place or 0, unpack(states)}

@@ -3,7 +3,7 @@
 -- KEYS[i]         and the next four: those of a lock, as in parts/fair.lua
 -- ARGV[2]         the client
 -- ARGV[at]        for at from 3 on: for each lock, how many owners follow
--- ARGV[at+1]      two digits: 1 if the client is mute, which does not listen to its inbox, else 0; and 1 to ask for a place, else 0
+-- ARGV[at+1]      two digits: 1 if the client polls, as it does not hear its inbox, else 0; and 1 to ask for a place, else 0
 -- ARGV[at+2*i]    then an owner
 -- ARGV[at+2*i+1]  and the least ms by which its score should lie ahead of the server's clock (at most 300 s for each waiter,
 --                 and 300 s); 0 to leave it alone
@@ -15,7 +15,7 @@
 --                in this call of an owner that neither waits nor holds the lock
 --          {2, grant, place, label, absent...}
 --                the same, and a heartbeat should follow soon: a Java waiter has the turn, or too many waiters were dead, or
---                this client is mute and next in line
+--                this client polls and is next in line
 --          text  the error with which Redis refused
 -- Repeat: safe.
 --@include parts/fair.lua
@@ -32,32 +32,30 @@ local function heartbeat(at, count, lock, queue, scores, heartbeats, counter)
   local now = math.floor(micros / 1000)
   --@include parts/holder.lua
   --@include parts/alive.lua
-  local mute, asks = string.match(ARGV[at + 1], '^([01])([01])$')
-  mute = mute == '1'
-  if mute then -- it finds its grants by heartbeats, as long as it is alive
-    call('HSET', heartbeats, 'mute ' .. me, now + stale)
+  local polls, asks = string.match(ARGV[at + 1], '^([01])([01])$')
+  polls = polls == '1'
+  if polls then -- it finds its grants by heartbeats, as long as it is alive
+    call('HSET', heartbeats, 'polls ' .. me, now + stale)
   end
-  local turn, grant = 1, ''
+  local soon, grant = false, ''
   if not holder then
     local pair = call('LRANGE', queue, '0', '1')
     local outcome, text = serve(pair, micros, lock, queue, scores, heartbeats, counter, me)
-    if outcome == 'again' then
-      turn = 2
-    end
+    soon = outcome == 'again'
     grant = text or ''
     holder = call('HRANDFIELD', lock, '1')[1]
   elseif string.sub(holder, 1, 36) == me then
     grant = holder
-  elseif mute and string.sub(call('LINDEX', queue, '0') or '', 1, 36) == me then
-    turn = 2
+  else
+    soon = polls and string.sub(call('LINDEX', queue, '0') or '', 1, 36) == me
   end
-  local reply = {turn, grant, 0, string.match(fields[2] or '', '^%d+ (.+)$') or ''}
+  local reply = {soon and 2 or 1, grant, 0, string.match(fields[2] or '', '^%d+ (.+)$') or ''}
   -- The scores tell which owners wait, unless the queue was deleted. Then each search in the queue also reads the neighbours of
   -- the owner: those of one client often stand together, and a search costs as much as the queue is long.
   local waiting, there = call('LLEN', queue), {}
   local whole, moved = call('ZCARD', scores) == waiting, false
   for i = 1, count do
-    local owner, distance = ARGV[at + 2 * i], ARGV[at + 2 * i + 1]
+    local owner, ahead = ARGV[at + 2 * i], ARGV[at + 2 * i + 1]
     if asks == '1' and i == 1 then
       reply[3] = (call('LPOS', queue, owner) or -1) + 1
     end
@@ -71,9 +69,9 @@ local function heartbeat(at, count, lock, queue, scores, heartbeats, counter)
       end
       if not waits then
         table.insert(reply, i)
-      elseif distance ~= '0' then
+      elseif ahead ~= '0' then
         -- At most that: the next owner to enter builds on this score, and scores would run away.
-        call('ZADD', scores, 'XX', 'GT', now + math.min(distance, (waiting + 1) * 300000), owner)
+        call('ZADD', scores, 'XX', 'GT', now + math.min(ahead, (waiting + 1) * 300000), owner)
         moved = true
       end
     end

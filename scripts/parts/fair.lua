@@ -4,9 +4,9 @@
 --          empty queue and the last heartbeat that moved scores on; a turn of Java's sets it to 95 years, as Java sets none
 -- KEYS[3]  the scores, sorted set owner -> epoch ms: when Java counts a waiter as dead; those of our waiters are for Java only;
 --          it expires with the queue
--- KEYS[4]  the heartbeats, hash client -> epoch ms until which it counts as alive; label client -> its label; mute client ->
---          epoch ms until which it finds its grants by heartbeats, as it does not listen to its inbox; java -> which Java waiter
---          has the turn
+-- KEYS[4]  the heartbeats, hash client -> epoch ms until which it counts as alive; label client -> its label; polls client ->
+--          epoch ms until which it finds its grants by heartbeats, as it does not hear its inbox; java -> which Java waiter has
+--          the turn
 -- KEYS[5]  the fence counter, string
 -- ARGV[1]  the settings, see parts/settings.lua
 -- An owner is client:number. Our numbers begin with a zero, Java's do not.

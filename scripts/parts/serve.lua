@@ -60,7 +60,7 @@ end
 -- or 'nobody'; and, if a waiter of the client `me` was served, the grant: owner, first lease, first and last fence number, and
 -- the numbers of the run's members, with a space between.
 -- Other clients get the grant as a message in their inbox, followed by ' for ' and the lock. If the message has no receiver,
--- serve passes over the waiter, which keeps its place while its client is alive. A client that has said that it is mute still
+-- serve passes over the waiter, which keeps its place while its client is alive. A client that has said that it polls still
 -- gets the lock, and finds it by its next heartbeat: else it would never get a lock that others always want.
 local function serve(pair, micros, lock, queue, scores, heartbeats, counter, me)
   local call, try = redis.call, redis.pcall
@@ -120,7 +120,7 @@ local function serve(pair, micros, lock, queue, scores, heartbeats, counter, me)
         receivers = (listeners[2] or 0) > 0 and try('PUBLISH', inbox, grant .. ' for ' .. lock)
       end
       leaves = type(receivers) == 'number' and receivers > 0
-        or (tonumber(call('HGET', heartbeats, 'mute ' .. of) or '') or 0) > now
+        or (tonumber(call('HGET', heartbeats, 'polls ' .. of) or '') or 0) > now
       if not leaves then
         call('HDEL', lock, owner)
         undelivered[of] = true

@@ -56,7 +56,7 @@ func once(set func(redistest.Hook), name string, v redistest.Verdict) <-chan str
 	return done
 }
 
-// A mute connection is noticed within a second.
+// A silent connection is noticed within a second.
 func quickPing(o *rueidis.ClientOption) {
 	o.ConnWriteTimeout = 500 * time.Millisecond
 	o.Dialer = net.Dialer{KeepAlive: 100 * time.Millisecond}

@@ -134,11 +134,11 @@ func testDeletedWithoutMessage(t *testing.T, d locktest.Kind) {
 // look from time to time.
 func testChannelForbidden(t *testing.T, d locktest.Kind) {
 	s := d.Start(t)
-	s.Do(t, "ACL", "SETUSER", "mute", "on", "nopass", "~*", "+@all", "resetchannels")
-	mute := func(o *rueidis.ClientOption) { o.Username = "mute" }
+	s.Do(t, "ACL", "SETUSER", "nochannels", "on", "nopass", "~*", "+@all", "resetchannels")
+	noChannels := func(o *rueidis.ClientOption) { o.Username = "nochannels" }
 	o := locktest.Options{Lease: 3 * time.Second}
-	holder := d.Open(t, s.Client(t, mute), o)
-	waiter := d.Open(t, s.Client(t, mute), o)
+	holder := d.Open(t, s.Client(t, noChannels), o)
+	waiter := d.Open(t, s.Client(t, noChannels), o)
 	l := locktest.Lock(t, holder, locktest.Bounded(t), "k")
 	waiting := locktest.GoLock(waiter, locktest.Bounded(t), "k")
 	locktest.Await(t, func() bool { return mutterings(t, s) > 0 }) // it has tried to subscribe
@@ -150,9 +150,9 @@ func testChannelForbidden(t *testing.T, d locktest.Kind) {
 // hand it to one another.
 func testMuteAmongOthers(t *testing.T, d locktest.Kind) {
 	s := d.Start(t)
-	s.Do(t, "ACL", "SETUSER", "mute", "on", "nopass", "~*", "+@all", "resetchannels")
+	s.Do(t, "ACL", "SETUSER", "nochannels", "on", "nopass", "~*", "+@all", "resetchannels")
 	o := locktest.Options{Lease: locktest.Long, WaiterTTL: 2 * time.Second}
-	mute := d.Open(t, s.Client(t, func(o *rueidis.ClientOption) { o.Username = "mute" }), o)
+	noChannels := d.Open(t, s.Client(t, func(o *rueidis.ClientOption) { o.Username = "nochannels" }), o)
 	ctx, cancel := context.WithCancel(context.Background())
 	var others sync.WaitGroup
 	defer others.Wait()
@@ -169,7 +169,7 @@ func testMuteAmongOthers(t *testing.T, d locktest.Kind) {
 	}
 	locktest.Await(t, func() bool { return len(locktest.Queued(t, s, "k")) == 2 })
 	for range 2 {
-		l := locktest.Got(t, locktest.GoLock(mute, locktest.Bounded(t), "k"))
+		l := locktest.Got(t, locktest.GoLock(noChannels, locktest.Bounded(t), "k"))
 		require.NoError(t, l.Unlock(locktest.Bounded(t)))
 	}
 }

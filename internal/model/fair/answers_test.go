@@ -131,7 +131,7 @@ func (m *protocol) heartbeat(c int8) {
 	if client.verify == 0 && client.fresh <= m.stale && len(waiting) > 1 {
 		waiting = waiting[:1]
 	}
-	q := modelRequest{kind: modelHeartbeat, client: c, mute: client.cut}
+	q := modelRequest{kind: modelHeartbeat, client: c, polls: client.cut}
 	for n, i := range waiting {
 		q.owners[n] = m.waiters[i].owner
 	}

@@ -54,7 +54,7 @@ func (m *protocol) living(o modelOwner) bool {
 func (m *protocol) checkGrant(call modelCall, before modelOwner) {
 	if granted := m.redis.holder; granted != before && granted != 0 {
 		m.passed = 0
-		if c := m.client[granted]; c != call.client && !m.redis.heard[c] && m.redis.mute[c] == 0 {
+		if c := m.client[granted]; c != call.client && !m.redis.heard[c] && m.redis.polls[c] == 0 {
 			m.breaks(modelUndelivered)
 		}
 		for _, o := range m.order {
@@ -65,7 +65,7 @@ func (m *protocol) checkGrant(call modelCall, before modelOwner) {
 			replies := c == call.client && call.kind != modelAcquire
 			switch {
 			case m.redis.alive[c] == 0, !m.living(o):
-			case !replies && !m.redis.heard[c] && m.redis.mute[c] == 0:
+			case !replies && !m.redis.heard[c] && m.redis.polls[c] == 0:
 				m.passed.add(o)
 			default:
 				m.breaks(modelOvertaken)

@@ -56,7 +56,7 @@ func (r *modelReal) call(q modelRequest) (reply modelReply) {
 		reply.fence, reply.fenceEnd = r.minted(a.Fence, a.FenceEnd)
 	case modelHeartbeat:
 		replies := make([]scripts.HeartbeatReply, 1)
-		err = f.Heartbeat(ctx, []scripts.Heartbeat{{Key: r.key, Owners: names, Ahead: make([]time.Duration, len(names)), Mute: q.mute > 0}}, replies)
+		err = f.Heartbeat(ctx, []scripts.Heartbeat{{Key: r.key, Owners: names, Ahead: make([]time.Duration, len(names)), Polls: q.polls > 0}}, replies)
 		require.NoError(r.t, replies[0].Err)
 		for _, i := range replies[0].Absent {
 			reply.absent.add(q.owners[i])
@@ -82,11 +82,11 @@ local stones = {}
 for _, name in ipairs(redis.call('KEYS', 'holdfast_gone:{' .. KEYS[1] .. '}:*')) do
   table.insert(stones, string.sub(name, #KEYS[1] + 18))
 end
-local alive, mute, now = {}, {}, redis.call('TIME')[1] * 1000
+local alive, polls, now = {}, {}, redis.call('TIME')[1] * 1000
 local heartbeats = redis.call('HGETALL', 'holdfast_heartbeat:{' .. KEYS[1] .. '}')
 for i = 1, #heartbeats, 2 do
   if tonumber(heartbeats[i + 1]) > now then
-    table.insert(string.find(heartbeats[i], '^mute ') and mute or alive, heartbeats[i])
+    table.insert(string.find(heartbeats[i], '^polls ') and polls or alive, heartbeats[i])
   end
 end
 return {
@@ -96,7 +96,7 @@ return {
   table.concat(redis.call('ZRANGE', 'redisson_lock_timeout:{' .. KEYS[1] .. '}', 0, -1), ' '),
   table.concat(alive, ' '),
   table.concat(stones, ' '),
-  table.concat(mute, ' '),
+  table.concat(polls, ' '),
 }`
 
 // state is what the server knows, in the model's terms. Fence numbers are left out.
@@ -119,7 +119,7 @@ func (r *modelReal) state() (s modelRedis) {
 			s.alive[c] = r.rules.stale
 		}
 		if strings.Contains(words[6], uuid) {
-			s.mute[c] = r.rules.stale
+			s.polls[c] = r.rules.stale
 		}
 	}
 	for _, name := range strings.Fields(words[5]) {

@@ -31,7 +31,7 @@ type modelRedis struct {
 	queue  [modelQueue]modelOwner // the list; 0 from its end on
 	scores modelSet               // the owners in the sorted set
 	alive  [modelClients]int8     // until the heartbeat is stale; 0: it is, or there is none
-	mute   [modelClients]int8     // for how long it counts as one that looks for what it does not hear
+	polls  [modelClients]int8     // for how long it counts as one that looks for what it does not hear
 	heard  [modelClients]bool     // somebody listens to the client's inbox
 	stones modelSet               // owners with a tombstone
 	fence  int8                   // the counter
@@ -105,7 +105,7 @@ func (r *modelRedis) expire() {
 		r.free()
 	}
 	for c := range r.alive {
-		r.alive[c], r.mute[c] = max(r.alive[c]-1, 0), max(r.mute[c]-1, 0)
+		r.alive[c], r.polls[c] = max(r.alive[c]-1, 0), max(r.polls[c]-1, 0)
 	}
 }
 
@@ -158,7 +158,7 @@ func (r *modelRedis) serve(x *modelRules, me int8) (to int8, g modelGrant) {
 				g.owner, g.lease, g.members = owner, x.first, members
 				return of, g
 			}
-			if r.mute[of] > 0 {
+			if r.polls[of] > 0 {
 				r.remove(owner)
 				r.scores.remove(owner)
 				return modelNobody, modelGrant{}

@@ -26,7 +26,7 @@ type modelRequest struct {
 	stones int8                   // release, leave: so many owners, the first ones, leave a tombstone
 	lease  int8                   // acquire, confirm, renew
 	used   int8                   // release: the last fence number used
-	mute   int8                   // heartbeat: 1: the client does not hear its inbox
+	polls  int8                   // heartbeat: 1: the client does not hear its inbox
 }
 
 // modelReply answers it.
@@ -186,8 +186,8 @@ func (r *modelRedis) confirm(x *modelRules, q modelRequest) (modelReply, modelMe
 
 func (r *modelRedis) heartbeat(x *modelRules, q modelRequest) (modelReply, modelMessage) {
 	r.alive[q.client] = x.stale
-	if q.mute > 0 {
-		r.mute[q.client] = x.stale
+	if q.polls > 0 {
+		r.polls[q.client] = x.stale
 	}
 	reply, message := quiet(modelReply{})
 	if r.holder == 0 && !x.seeds.heartbeatBlind {

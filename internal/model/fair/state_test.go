@@ -152,7 +152,7 @@ func (s *modelState) sort() {
 func (c *modelCall) key() [14]byte {
 	return [14]byte{
 		byte(c.kind), byte(c.client), byte(c.owners[0]), byte(c.owners[1]), byte(c.owners[2]),
-		byte(c.stage), byte(c.attempt), byte(c.stones), byte(c.lease), byte(c.age), byte(c.used), byte(c.reply.grant.owner), byte(c.slow), byte(c.mute),
+		byte(c.stage), byte(c.attempt), byte(c.stones), byte(c.lease), byte(c.age), byte(c.used), byte(c.reply.grant.owner), byte(c.slow), byte(c.polls),
 	}
 }
 

@@ -89,7 +89,7 @@ func (m *protocol) tidyOwners() {
 	m.ended &= seen
 	for c := range queued {
 		if !queued[c] { // a client that enters is alive then
-			m.redis.alive[c], m.redis.mute[c] = 0, 0
+			m.redis.alive[c], m.redis.polls[c] = 0, 0
 		}
 	}
 	for i := range m.calls {

@@ -22,7 +22,7 @@ func TestModelIsWhatRedisDoes(t *testing.T) {
 		x.client[o] = int8(o % modelClients)
 	}
 	r := newModelReal(t, x)
-	kinds := []string{"mute", "served by reply", "served by message", "undelivered", "member", "gone", "dropped", "found", "absent"}
+	kinds := []string{"polls", "served by reply", "served by message", "undelivered", "member", "gone", "dropped", "found", "absent"}
 	keys := 0
 	model.Walks(t, 200, kinds, func(walk *model.Walk) {
 		keys++
@@ -55,8 +55,8 @@ func (w *modelWalk) step(t *testing.T) {
 	case n < 8:
 		c := w.client()
 		w.Note("stale %d", c)
-		w.redis.alive[c], w.redis.mute[c] = 0, 0
-		w.real.server.Do(t, "HSET", "holdfast_heartbeat:{"+w.real.key+"}", w.real.uuids[c], "1", "mute "+w.real.uuids[c], "1")
+		w.redis.alive[c], w.redis.polls[c] = 0, 0
+		w.real.server.Do(t, "HSET", "holdfast_heartbeat:{"+w.real.key+"}", w.real.uuids[c], "1", "polls "+w.real.uuids[c], "1")
 	case n < 18:
 		c := w.client()
 		w.Note("listen %d", c)
@@ -100,7 +100,7 @@ func (w *modelWalk) request() modelRequest {
 			q.stones = min(q.stones, int8(n))
 		}
 		if q.kind == modelHeartbeat && !w.redis.heard[q.client] {
-			q.mute = int8(w.IntN(2))
+			q.polls = int8(w.IntN(2))
 		}
 		for i := range n {
 			q.owners[i] = w.owner(q.client, q.kind == modelEnter, q.owners[:i])
@@ -168,7 +168,7 @@ func (w *modelWalk) meet(q modelRequest, before modelRedis, reply modelReply, me
 	w.Meet(reply.grant.owner != 0 && reply.grant.lease == 0, "found")
 	w.Meet(message.to != modelNobody, "served by message")
 	served := w.redis.holder != before.holder && w.redis.holder != 0
-	w.Meet(served && message.to == modelNobody && reply.grant.owner == 0 && q.kind != modelAcquire, "mute")
+	w.Meet(served && message.to == modelNobody && reply.grant.owner == 0 && q.kind != modelAcquire, "polls")
 	w.Meet(reply.grant.members[0] != 0 || message.grant.members[0] != 0, "member")
 	w.Meet(reply.absent != 0, "absent")
 	w.Meet(reply.status == -2 || q.kind == modelEnter && slices.Contains(reply.places[:], -2), "gone")
