@@ -24,15 +24,16 @@ const (
 // observer tells a [holdfast.Observer] of events. A nil observer does nothing. Safe for
 // concurrent use.
 type observer struct {
-	kinds    kinds
-	engine   *Engine // immutable
-	events   chan event
-	missed   atomic.Int64  // sum of kind.dropped
-	closing  chan struct{} // closed by close
-	late     atomic.Bool   // close waits no longer
-	done     chan struct{} // closed by the loop when it ends
-	panicked bool          // owned by the loop
-	away     atomic.Int64  // length of outages
+	to       holdfast.Observer // immutable
+	engine   *Engine           // immutable
+	events   chan func()       // each tells one
+	closing  chan struct{}     // closed by close
+	late     atomic.Bool       // close waits no longer
+	done     chan struct{}     // closed by the loop when it ends
+	panicked bool              // owned by the loop
+	dropMu   sync.Mutex
+	dropped  holdfast.DroppedEvent // the next one; guarded by dropMu
+	away     atomic.Int64          // length of outages
 	mu       sync.Mutex
 	outages  map[string]silence // by server; guarded by mu
 }
@@ -40,74 +41,17 @@ type observer struct {
 // silence is an outage of a server. Its times are those of Calls.Now.
 type silence struct{ began, last time.Duration } // last: the last failed call
 
-// kinds are the kinds of events, one for each function of the observer.
-type kinds struct {
-	acquired, failed, released, lost, renewed, woken, waiters, outageBegan, outageEnded, dropped kind
-}
-
-// kind is what becomes of the events of a kind.
-type kind struct {
-	tell    func(event)  // nil: the observer has no such function; immutable
-	dropped atomic.Int64 // since the last DroppedEvent
-}
-
-// event is one of any kind, with the fields of that kind.
-type event struct {
-	kind    *kind
-	waiting int
-	key     string // or the server
-	how     holdfast.How
-	took    time.Duration
-	err     error
-}
-
 // newObserver starts the goroutine of an observer; close ends it. It returns nil if to is nil.
 func newObserver(e *Engine, to *holdfast.Observer) *observer {
 	if to == nil {
 		return nil
 	}
 	o := &observer{
-		engine: e, events: make(chan event, mostEvents), outages: make(map[string]silence),
+		to: *to, engine: e, events: make(chan func(), mostEvents), outages: make(map[string]silence),
 		closing: make(chan struct{}), done: make(chan struct{}),
 	}
-	all := &o.kinds
-	tell(&all.acquired, to.Acquired, func(ev event) holdfast.AcquiredEvent {
-		return holdfast.AcquiredEvent{Key: ev.key, How: ev.how, Waited: ev.took}
-	})
-	tell(&all.failed, to.Failed, func(ev event) holdfast.FailedEvent {
-		return holdfast.FailedEvent{Key: ev.key, Err: ev.err, Waited: ev.took}
-	})
-	tell(&all.released, to.Released, func(ev event) holdfast.ReleasedEvent {
-		return holdfast.ReleasedEvent{Key: ev.key, Held: ev.took, Err: ev.err}
-	})
-	tell(&all.lost, to.Lost, func(ev event) holdfast.LostEvent { return holdfast.LostEvent{Key: ev.key, Held: ev.took, Err: ev.err} })
-	tell(&all.renewed, to.Renewed, func(ev event) holdfast.RenewedEvent {
-		return holdfast.RenewedEvent{Key: ev.key, Late: ev.took, Err: ev.err}
-	})
-	tell(&all.woken, to.Woken, func(ev event) holdfast.WokenEvent { return holdfast.WokenEvent{Key: ev.key} })
-	tell(&all.waiters, to.Waiters, func(ev event) holdfast.WaitersEvent { return holdfast.WaitersEvent{Key: ev.key, Waiting: ev.waiting} })
-	tell(&all.outageBegan, to.OutageBegan, func(ev event) holdfast.OutageBeganEvent {
-		return holdfast.OutageBeganEvent{Server: ev.key, Err: ev.err}
-	})
-	tell(&all.outageEnded, to.OutageEnded, func(ev event) holdfast.OutageEndedEvent {
-		return holdfast.OutageEndedEvent{Server: ev.key, Lasted: ev.took}
-	})
-	tell(&all.dropped, to.Dropped, func(event) holdfast.DroppedEvent {
-		n := func(kind *kind) int { return int(kind.dropped.Swap(0)) }
-		return holdfast.DroppedEvent{
-			Acquired: n(&all.acquired), Failed: n(&all.failed), Released: n(&all.released), Lost: n(&all.lost), Renewed: n(&all.renewed),
-			Woken: n(&all.woken), Waiters: n(&all.waiters), OutageBegan: n(&all.outageBegan), OutageEnded: n(&all.outageEnded),
-		}
-	})
 	go o.run()
 	return o
-}
-
-// tell has function, if it is not nil, called with what of makes of each event of a kind.
-func tell[E any](kind *kind, function func(E), of func(event) E) {
-	if function != nil {
-		kind.tell = func(ev event) { function(of(ev)) }
-	}
 }
 
 // run tells events until close, and then those that wait. A function that ends the goroutine
@@ -124,8 +68,8 @@ func (o *observer) run() {
 	}()
 	for open := true; open; {
 		select {
-		case ev := <-o.events:
-			o.tell(ev)
+		case event := <-o.events:
+			o.tell(event)
 		case <-o.closing:
 			open = false
 		}
@@ -151,30 +95,36 @@ func (o *observer) close() {
 	}
 }
 
-// put queues an event that the observer wants, or counts it as dropped.
-func (o *observer) put(ev event) {
-	if ev.kind.tell == nil {
+// put queues an event for a function of the observer, or counts it in dropped. It does nothing if
+// the function is nil.
+func put[E any](o *observer, function func(E), dropped *int, event E) {
+	if function == nil {
 		return
 	}
 	select {
-	case o.events <- ev:
+	case o.events <- func() { function(event) }:
 	default:
-		ev.kind.dropped.Add(1)
-		o.missed.Add(1)
+		o.dropMu.Lock()
+		*dropped++
+		o.dropMu.Unlock()
 	}
 }
 
 // tell tells an event, and what was dropped since the one before.
-func (o *observer) tell(ev event) {
-	o.call(ev)
-	if o.missed.Swap(0) > 0 {
-		o.call(event{kind: &o.kinds.dropped})
+func (o *observer) tell(event func()) {
+	o.call(event)
+	o.dropMu.Lock()
+	dropped := o.dropped
+	o.dropped = holdfast.DroppedEvent{}
+	o.dropMu.Unlock()
+	if o.to.Dropped != nil && dropped != (holdfast.DroppedEvent{}) {
+		o.call(func() { o.to.Dropped(dropped) })
 	}
 }
 
 // call calls a function of the observer.
-func (o *observer) call(ev event) {
-	if ev.kind.tell == nil || o.late.Load() {
+func (o *observer) call(f func()) {
+	if o.late.Load() {
 		return
 	}
 	defer func() {
@@ -182,7 +132,7 @@ func (o *observer) call(ev event) {
 			o.broke(p)
 		}
 	}()
-	ev.kind.tell(ev)
+	f()
 }
 
 // broke logs the first panic of the observer.
@@ -208,7 +158,7 @@ func (o *observer) acquired(en *entry, how holdfast.How, since time.Duration) {
 		return
 	}
 	en.began = o.now()
-	o.put(event{kind: &o.kinds.acquired, key: en.Key(), how: how, took: en.began - since})
+	put(o, o.to.Acquired, &o.dropped.Acquired, holdfast.AcquiredEvent{Key: en.Key(), How: how, Waited: en.began - since})
 }
 
 // ended notes that an entry, held for so long, has ended: by loss if why is ErrLost.
@@ -216,9 +166,9 @@ func (o *observer) ended(en *entry, held time.Duration, why error) {
 	switch {
 	case o == nil:
 	case errors.Is(why, holdfast.ErrLost):
-		o.put(event{kind: &o.kinds.lost, key: en.Key(), took: held, err: errs.Of("lease of", en.Key(), why)})
+		put(o, o.to.Lost, &o.dropped.Lost, holdfast.LostEvent{Key: en.Key(), Held: held, Err: errs.Of("lease of", en.Key(), why)})
 	default:
-		o.put(event{kind: &o.kinds.released, key: en.Key(), took: held, err: why})
+		put(o, o.to.Released, &o.dropped.Released, holdfast.ReleasedEvent{Key: en.Key(), Held: held, Err: why})
 	}
 }
 
@@ -244,7 +194,7 @@ func (o *observer) held(en *entry) time.Duration { return o.now() - en.began }
 // failed notes that a lock call, which began at that time, has failed.
 func (o *observer) failed(key string, why error, began time.Duration) {
 	if o != nil && why != nil {
-		o.put(event{kind: &o.kinds.failed, key: key, took: o.now() - began, err: why})
+		put(o, o.to.Failed, &o.dropped.Failed, holdfast.FailedEvent{Key: key, Err: why, Waited: o.now() - began})
 	}
 }
 
@@ -258,29 +208,27 @@ func (o *observer) renewed(h *Hold, began time.Duration, why error) {
 	if why == nil {
 		h.extras.due.Store(int64(began + o.engine.Lease/3))
 	}
-	o.put(event{kind: &o.kinds.renewed, key: o.engine.KeyOf(h.Key.Name), took: max(0, o.now()-time.Duration(due)), err: why})
+	late := max(0, o.now()-time.Duration(due))
+	put(o, o.to.Renewed, &o.dropped.Renewed, holdfast.RenewedEvent{Key: o.engine.KeyOf(h.Key.Name), Late: late, Err: why})
 }
 
 // Woken notes that a message has woken the waiters of the key of this name.
-func (e *Engine) Woken(name string) { e.observer.woken(name) }
-
-// Answered notes how a call for the key of a name ended.
-func (e *Engine) Answered(ctx context.Context, name string, err error) {
-	e.observer.answered(ctx, name, err)
-}
-
-// woken notes that a message has woken the waiters of the key of this name.
-func (o *observer) woken(name string) {
-	if o != nil {
-		o.put(event{kind: &o.kinds.woken, key: o.engine.KeyOf(name)})
+func (e *Engine) Woken(name string) {
+	if o := e.observer; o != nil {
+		put(o, o.to.Woken, &o.dropped.Woken, holdfast.WokenEvent{Key: e.KeyOf(name)})
 	}
 }
 
 // waiters notes that the number of a key's waiters has changed, with the key locked.
 func (o *observer) waiters(name string, waiting int) {
 	if o != nil {
-		o.put(event{kind: &o.kinds.waiters, key: o.engine.KeyOf(name), waiting: waiting})
+		put(o, o.to.Waiters, &o.dropped.Waiters, holdfast.WaitersEvent{Key: o.engine.KeyOf(name), Waiting: waiting})
 	}
+}
+
+// Answered does as observer.answered.
+func (e *Engine) Answered(ctx context.Context, name string, err error) {
+	e.observer.answered(ctx, name, err)
 }
 
 // answered notes how a call for the key of a name ended. A call that its caller gave up
@@ -301,7 +249,7 @@ func (o *observer) answered(ctx context.Context, name string, err error) {
 		out, known := o.outages[server]
 		if !known {
 			out.began = now
-			o.put(event{kind: &o.kinds.outageBegan, key: server, err: err})
+			put(o, o.to.OutageBegan, &o.dropped.OutageBegan, holdfast.OutageBeganEvent{Server: server, Err: err})
 		}
 		out.last = now
 		o.outages[server] = out
@@ -309,7 +257,7 @@ func (o *observer) answered(ctx context.Context, name string, err error) {
 		for name, out := range o.outages {
 			if name == server || now-out.last > o.engine.Lease { // nobody asks a server that another has replaced
 				delete(o.outages, name)
-				o.put(event{kind: &o.kinds.outageEnded, key: name, took: now - out.began})
+				put(o, o.to.OutageEnded, &o.dropped.OutageEnded, holdfast.OutageEndedEvent{Server: name, Lasted: now - out.began})
 			}
 		}
 	}

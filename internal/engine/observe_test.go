@@ -29,12 +29,19 @@ func TestObserverAbsentAllocatesNothing(t *testing.T) {
 		o.ended(en, o.held(en), nil)
 		o.sectionEnded(&h.first, why)
 		o.renewed(h, 0, nil)
-		o.woken("k")
+		e.Woken("k")
 		o.waiters(k.Name, 1)
 		o.answered(ctx, "k", why)
 		o.close()
 	}))
 	require.Zero(t, en.began)
+}
+
+// An event costs one allocation.
+func TestObserverEventAllocates(t *testing.T) {
+	o := newObserver(&Engine{}, &holdfast.Observer{Waiters: func(holdfast.WaitersEvent) {}})
+	defer o.close()
+	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { o.waiters("k", 1) }), 1.0)
 }
 
 // Each server of a Redis Cluster has its outages. One that nobody asks any more has none.
