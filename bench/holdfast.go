@@ -52,7 +52,7 @@ func newMultilockWithVotes(clients []rueidis.Client, lease time.Duration) (anyKi
 	if err != nil {
 		return nil, err
 	}
-	return l, l.Bootstrap(always, multilock.NothingHeld())
+	return l, l.DeclareNothingHeld(always)
 }
 
 func oursLibrary(open newOurs) *library {

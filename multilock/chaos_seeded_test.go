@@ -15,7 +15,7 @@ func TestG1_ChaosControls(t *testing.T) {
 	length := exclusion.AtMost(chaosTime(t)) // a run ends when it has found something
 	for name, how := range map[string]chaos.Campaign{
 		"guard off":            {Unguarded: true},
-		"Bootstrap":            {NothingHeld: true},
+		"NothingHeld":          {NothingHeld: true},
 		"one clock":            {Clocks: true},
 		"trust from the reply": {},
 		"one node renews":      {},

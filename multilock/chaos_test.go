@@ -20,16 +20,13 @@ func init() {
 		New: func(clients []rueidis.Client, o chaos.MastersOptions) (locktest.Locker, error) {
 			return masters(clients, o)
 		},
-		Bootstrap: func(clients []rueidis.Client, o chaos.MastersOptions) error {
+		NothingHeld: func(clients []rueidis.Client, o chaos.MastersOptions) error {
 			l, err := masters(clients, o)
 			if err != nil {
 				return err
 			}
 			defer l.Close()
-			if o.NothingHeld {
-				return l.Bootstrap(context.Background(), multilock.NothingHeld())
-			}
-			return l.Bootstrap(context.Background())
+			return l.DeclareNothingHeld(context.Background())
 		},
 	}
 }

@@ -125,14 +125,14 @@ func Example_quorumError() {
 }
 
 // A script that sets a deployment up, before any program runs.
-func ExampleLocker_Bootstrap() {
+func ExampleLocker_DeclareNothingHeld() {
 	var clients []rueidis.Client // one for each master
 	locker, err := multilock.New(clients)
 	if err != nil {
 		panic(err)
 	}
 	defer locker.Close()
-	if err := locker.Bootstrap(context.Background(), multilock.NothingHeld()); err != nil {
+	if err := locker.DeclareNothingHeld(context.Background()); err != nil {
 		panic(err)
 	}
 	for _, n := range locker.Nodes(context.Background()) {

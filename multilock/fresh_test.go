@@ -46,13 +46,12 @@ func TestFreshNodes(t *testing.T) {
 		for _, n := range l.Nodes(w.Context()) {
 			require.True(w, n.Vote)
 		}
-		require.NoError(w, l.Bootstrap(w.Context()), "does no harm")
 	})
 }
 
 // Nodes without persistence look new after they were restarted one after another. A program
-// that then calls Bootstrap gets nothing that another holds, and the log says for how long.
-func TestG1_BootstrapAfterARollingRestart(t *testing.T) {
+// that then starts gets nothing that another holds, and the log says for how long.
+func TestG1_RollingRestart(t *testing.T) {
 	for _, n := range []int{3, 5} {
 		for name, forget := range map[string]func(*sim.Server){
 			"restarted": (*sim.Server).Restart, "with memory": (*sim.Server).RestartWithMemory, "flushed": (*sim.Server).Forget,
@@ -67,10 +66,9 @@ func TestG1_BootstrapAfterARollingRestart(t *testing.T) {
 					}
 					var log redistest.Log
 					y := w.open(1, logTo(&log))
-					require.NoError(w, y.Bootstrap(w.Context()))
+					_, err := y.TryLock(w.Context(), "k")
 					require.Equal(w, n, log.Count("has no vote yet"), log.String())
 					require.Contains(w, log.String(), " for=")
-					_, err := y.TryLock(w.Context(), "k")
 					require.ErrorIs(w, err, holdfast.ErrUnavailable)
 					require.ErrorContains(w, err, "no vote for another")
 					w.lock(y, "k")
@@ -81,27 +79,23 @@ func TestG1_BootstrapAfterARollingRestart(t *testing.T) {
 	}
 }
 
-// Bootstrap with NothingHeld ends a quarantine that a failed attempt has begun, as the error
+// DeclareNothingHeld ends a quarantine that a failed attempt has begun, as the error
 // of the attempt says.
-func TestBootstrapAfterAFailedTryLock(t *testing.T) {
+func TestNothingHeldAfterAFailedTryLock(t *testing.T) {
 	inWorld(t, 2, 3, func(w world) {
 		l := w.open(0)
 		_, err := l.TryLock(w.Context(), "k")
-		require.ErrorContains(w, err, "Bootstrap with NothingHeld")
-		require.NoError(w, l.Bootstrap(w.Context()))
+		require.ErrorContains(w, err, "DeclareNothingHeld")
 		_, err = l.TryLock(w.Context(), "k")
 		require.ErrorIs(w, err, holdfast.ErrUnavailable, "nothing was stated")
 		w.vote(w.open(1))
 		w.vote(l)
 		_, err = l.TryLock(w.Context(), "k")
 		require.NoError(w, err)
-		err = l.Bootstrap(w.Context(), nil)
-		require.ErrorContains(w, err, "option is nil")
-		require.ErrorIs(w, err, holdfast.ErrInvalidArgument)
 	})
 }
 
-// Bootstrap refuses nodes that may evict locks. One of three is left out, and a line of the log
+// DeclareNothingHeld refuses nodes that may evict locks. One of three is left out, and a line of the log
 // says so. Of two, only WithoutEvictionGuard makes a quorum.
 func TestNodesThatMayEvict(t *testing.T) {
 	inWorld(t, 2, 3, func(w world) {
@@ -111,7 +105,7 @@ func TestNodesThatMayEvict(t *testing.T) {
 		l := w.open(0, logTo(&log))
 		unsafe := w.open(1, multilock.WithoutEvictionGuard())
 		evicts(2)
-		require.ErrorContains(w, l.Bootstrap(w.Context(), multilock.NothingHeld()), text)
+		require.ErrorContains(w, l.DeclareNothingHeld(w.Context()), text)
 		w.vote(unsafe)
 		for range 5 {
 			lease := w.lock(l, "k")

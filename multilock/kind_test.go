@@ -38,7 +38,7 @@ func newLocker(client rueidis.Client, o locktest.Options) (locktest.Locker, erro
 		return nil, err
 	}
 	for range 10 { // a node that has just started may be slow to answer
-		if err = l.Bootstrap(context.Background(), multilock.NothingHeld()); err == nil {
+		if err = l.DeclareNothingHeld(context.Background()); err == nil {
 			return l, nil
 		}
 	}

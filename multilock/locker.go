@@ -70,28 +70,21 @@ func newLocker(clients []rueidis.Client, c engine.Config, settings quorum.Config
 	return &Locker{engine: racing.New(q, c), quorum: q}
 }
 
-// Bootstrap prepares the nodes. A node that was started, emptied or promoted has no vote
-// for the longest lease (see [WithMaxLease]). That time begins with the first lock, or with
-// Bootstrap. Bootstrap never shortens it, so a program may call it at every start. It does
-// not wait for votes, and returns nil if a quorum of nodes has its vote or only has to wait
-// for it, as Lock does. The log (see [holdfast.WithLogger]) and [Locker.Nodes] tell how long.
+// DeclareNothingHeld states that no lease of these nodes is held or will be taken before it
+// returns: the nodes are new, or all programs have been stopped for the longest lease (see
+// [WithMaxLease]). Then no node can have forgotten a lease, and all nodes vote at once, whichever
+// client has marked them. It is for a script that a person runs to set up a deployment, never for
+// the start of a service: nodes without persistence look new after a restart, even one after
+// another, and the statement would give away what others hold. A lock needs no such call: it waits
+// until the nodes vote, see [Locker.Nodes].
 //
-// With [NothingHeld], for setting up a deployment, all nodes vote at once. If that call
-// fails half way, the nodes have no vote for at most the longest lease.
-//
-// Errors: [*holdfast.QuorumError] if too few nodes answer or can vote (with NothingHeld, all of them
-// must); calling again does no harm. With NothingHeld, also that only some nodes vote. A
+// It does nothing if all nodes vote, and fails if only some do, as those may be in use. If it
+// fails half way, the nodes have no vote for at most the longest lease. Errors:
+// [*holdfast.QuorumError] if a node does not answer or cannot vote; calling again does no harm. A
 // few round trips to each node, on connections of their own, within ctx and 2 s.
-func (l *Locker) Bootstrap(ctx context.Context, opts ...BootstrapOption) error {
-	var c bootstrap
-	for _, o := range opts {
-		if o == nil {
-			return errs.Invalid("multilock: Bootstrap: option is nil")
-		}
-		o.apply(&c)
-	}
-	if err := l.quorum.Bootstrap(ctx, c.nothingHeld); err != nil {
-		return fmt.Errorf("multilock: Bootstrap: %w", err)
+func (l *Locker) DeclareNothingHeld(ctx context.Context) error {
+	if err := l.quorum.DeclareNothingHeld(ctx); err != nil {
+		return fmt.Errorf("multilock: DeclareNothingHeld: %w", err)
 	}
 	return nil
 }

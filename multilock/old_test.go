@@ -24,10 +24,9 @@ func TestOldServersCannotHaveTheGuard(t *testing.T) {
 	require.NoError(t, err)
 	defer l.Close()
 	for name, call := range map[string]func() error{
-		"TryLock":                    func() error { _, err := l.TryLock(t.Context(), "k"); return err },
-		"Lock":                       func() error { _, err := l.Lock(t.Context(), "k"); return err },
-		"Bootstrap":                  func() error { return l.Bootstrap(t.Context()) },
-		"Bootstrap with NothingHeld": func() error { return l.Bootstrap(t.Context(), multilock.NothingHeld()) },
+		"TryLock":            func() error { _, err := l.TryLock(t.Context(), "k"); return err },
+		"Lock":               func() error { _, err := l.Lock(t.Context(), "k"); return err },
+		"DeclareNothingHeld": func() error { return l.DeclareNothingHeld(t.Context()) },
 	} {
 		began := time.Now()
 		err := call()

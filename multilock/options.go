@@ -34,8 +34,8 @@ func WithNodeTimeout(d time.Duration) holdfast.Option {
 // node that was started, emptied or promoted has no vote for that long, as it may have
 // forgotten a lease. The locker refuses longer leases, and the nodes, which remember the
 // setting, refuse a client with another one. To change it, stop all clients, wait for the
-// old longest lease, delete the key holdfast_node on all nodes, and call [Locker.Bootstrap]
-// with [NothingHeld] and the new setting. Default the lease.
+// old longest lease, delete the key holdfast_node on all nodes, and call
+// [Locker.DeclareNothingHeld] with the new setting. Default the lease.
 func WithMaxLease(d time.Duration) holdfast.Option {
 	return settings.Own[own]{Name: "multilock.WithMaxLease", Set: func(o *own) { o.longest = &d }}
 }
@@ -110,26 +110,4 @@ func configure(function string, nodes int, opts []holdfast.Option) (c engine.Con
 		Fencing: c.Fencing, FenceExpiry: *c.FenceExpiry, Unguarded: o.unguarded, Evicting: o.evicting,
 		ClockFaults: o.clockFaults, Logger: c.Logger, Label: c.Label,
 	}, err
-}
-
-// BootstrapOption is a setting of one call of [Locker.Bootstrap].
-type BootstrapOption interface{ apply(*bootstrap) }
-
-type bootstrap struct{ nothingHeld bool }
-
-type bootstrapOption func(*bootstrap)
-
-func (o bootstrapOption) apply(b *bootstrap) { o(b) }
-
-// NothingHeld states that no lease of these nodes is held or will be taken before Bootstrap
-// returns: the nodes are new, or all programs have been stopped for the longest lease. Then
-// no node can have forgotten a lease, and all nodes vote at once, whichever client has
-// marked them. It is for a script that a person runs to set up a deployment, never for the
-// start of a service: nodes without persistence look new after a restart, even one after
-// another, and the statement would give away what others hold.
-//
-// Bootstrap does nothing if all nodes vote, and fails if only some do, as those may be in
-// use.
-func NothingHeld() BootstrapOption {
-	return bootstrapOption(func(b *bootstrap) { b.nothingHeld = true })
 }

@@ -70,7 +70,7 @@ func logTo(log *redistest.Log) holdfast.Option {
 // vote gives the new nodes their votes.
 func (w world) vote(l *multilock.Locker) {
 	w.Helper()
-	require.NoError(w, l.Bootstrap(w.Context(), multilock.NothingHeld()))
+	require.NoError(w, l.DeclareNothingHeld(w.Context()))
 }
 
 // lock and lockAll wait until keys are held.

@@ -79,8 +79,8 @@ func run(ctx context.Context) error {
 		defer locker.Close()
 		all = append(all, locker)
 	}
-	// These masters are new. A service must not claim that at its start: see multilock.NothingHeld.
-	if err := all[0].Bootstrap(ctx, multilock.NothingHeld()); err != nil {
+	// These masters are new. A service must not claim that at its start: see multilock.Locker.DeclareNothingHeld.
+	if err := all[0].DeclareNothingHeld(ctx); err != nil {
 		return err
 	}
 

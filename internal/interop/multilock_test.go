@@ -33,7 +33,7 @@ func TestMultilock(t *testing.T) {
 	locker, err := multilock.New(clients, multilock.WithNodeTimeout(3*time.Second))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, locker.Close()) })
-	require.NoError(t, locker.Bootstrap(t.Context(), multilock.NothingHeld()))
+	require.NoError(t, locker.DeclareNothingHeld(t.Context()))
 
 	// Go holds, and is entered again.
 	l, err := locker.Lock(t.Context(), "k")

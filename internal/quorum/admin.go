@@ -53,23 +53,12 @@ func (q *Quorum) ForceRelease(key string) (existed bool, err error) {
 	return slices.Contains(said, true), err
 }
 
-// Bootstrap marks nodes that have no marker since they started, as the first round would. If
-// nothing is held, it ends the quarantines of all nodes, provided that none of them votes
-// and that none forgets its marker during this call. A node that votes may have given its
-// vote to a lease that another node has forgotten since.
-func (q *Quorum) Bootstrap(ctx context.Context, nothingHeld bool) error {
+// DeclareNothingHeld marks nodes that have no marker since they started, and ends the quarantines
+// of all, provided that none of them votes and that none forgets its marker during this call. A
+// node that votes may have given its vote to a lease that another node has forgotten since.
+func (q *Quorum) DeclareNothingHeld(ctx context.Context) error {
 	if q.Unguarded {
 		return nil
-	}
-	if !nothingHeld {
-		_, err := all(q, q.need, func(n *node) (*scripts.Vote, error) {
-			vote, err := n.voting(ctx)
-			if errors.As(err, new(noVote)) {
-				err = nil // the log tells of it
-			}
-			return vote, err
-		})
-		return err
 	}
 	defer func() {
 		for _, n := range q.nodes {

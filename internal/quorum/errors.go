@@ -50,7 +50,7 @@ func (e judged) Unwrap() error            { return e.error }
 func (e judged) Outcome() scripts.Outcome { return e.outcome }
 
 // quarantined says why a node has no vote.
-const quarantined = "it was started, emptied or promoted less than the longest lease ago, or is new (if nothing can be held: Bootstrap with NothingHeld)"
+const quarantined = "it was started, emptied or promoted less than the longest lease ago, or is new (if nothing can be held: DeclareNothingHeld)"
 
 // noVote says why and how long a node has no vote.
 type noVote struct {

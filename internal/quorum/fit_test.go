@@ -127,7 +127,7 @@ func TestGuard_OtherLongestLease(t *testing.T) {
 			require.False(t, a.OK)
 			require.ErrorContains(t, err, "longest lease of this deployment is "+lease.String()+", not "+other.String())
 			require.Equal(t, scripts.Refused, scripts.OutcomeOf(err))
-			require.ErrorContains(t, c.Bootstrap(t.Context(), true), "longest lease")
+			require.ErrorContains(t, c.DeclareNothingHeld(t.Context()), "longest lease")
 		}
 		require.Equal(t, marked, r.markers())
 		r.client().has(ownB)
@@ -139,13 +139,12 @@ func TestGuard_OtherLongestLease(t *testing.T) {
 func TestGuard_OtherNumberOfNodes(t *testing.T) {
 	onFresh(t, 5, func(t *testing.T, r *harness) {
 		three, c := r.part(0, 3), r.client()
-		require.NoError(t, three.Bootstrap(t.Context(), true))
+		require.NoError(t, three.DeclareNothingHeld(t.Context()))
 		for _, err := range c.refused(ownA)[:3] {
 			require.ErrorContains(t, err, "this deployment has 3 nodes, not 5")
 			require.Equal(t, scripts.Refused, scripts.OutcomeOf(err))
 		}
-		require.ErrorContains(t, c.Bootstrap(t.Context(), true), "has 3 nodes")
-		require.ErrorContains(t, c.Bootstrap(t.Context(), false), "has 3 nodes")
+		require.ErrorContains(t, c.DeclareNothingHeld(t.Context()), "has 3 nodes")
 		three.has(ownB)
 
 		// Each node votes for one number at a time, and between two of them for none.
@@ -179,7 +178,7 @@ func TestG1_OtherLongestLeaseWhileNodesAreEmptied(t *testing.T) {
 			r.do(i, "FLUSHALL")
 			for _, y := range []*client{knew, short()} {
 				require.ErrorContains(t, y.vote(i), "longest lease")
-				require.Error(t, y.Bootstrap(t.Context(), true))
+				require.Error(t, y.DeclareNothingHeld(t.Context()))
 				require.NotContains(t, r.markers()[i], " 200 ", "only others may mark it")
 			}
 			r.client().requireNoVote(i)

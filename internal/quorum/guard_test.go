@@ -41,7 +41,7 @@ func TestG1_GuardAgainstNodesThatForget(t *testing.T) {
 			replica := redistest.Start(t, "--repl-diskless-sync-delay", "0")
 			follow(t, replica, r.servers[1]) // before the marker: a first replica is a new replID
 			follow(t, redistest.Start(t), r.servers[2])
-			require.NoError(t, r.client().Bootstrap(t.Context(), true))
+			require.NoError(t, r.client().DeclareNothingHeld(t.Context()))
 			locktest.Await(t, func() bool {
 				m := replica.Do(t, "GET", marker)
 				text, _ := m.ToString()

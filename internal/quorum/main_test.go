@@ -66,7 +66,7 @@ func onFresh(t *testing.T, nodes int, test func(t *testing.T, r *harness)) {
 // inBubble runs a test in virtual time on nodes that have their votes.
 func inBubble(t *testing.T, nodes int, test func(t *testing.T, r *harness)) {
 	onFresh(t, nodes, func(t *testing.T, r *harness) {
-		require.NoError(t, r.client().Bootstrap(t.Context(), true))
+		require.NoError(t, r.client().DeclareNothingHeld(t.Context()))
 		test(t, r)
 	})
 }

@@ -78,7 +78,7 @@ func TestG1_RenewedCountsOnlyWithAVote(t *testing.T) {
 	t.Run("with another's data", func(t *testing.T) {
 		r := onServers(t)
 		follow(t, redistest.Start(t), r.servers[0]) // its second replica does not give it another replID
-		require.NoError(t, r.client().Bootstrap(t.Context(), true))
+		require.NoError(t, r.client().DeclareNothingHeld(t.Context()))
 		loses(r, func(r *harness) {
 			follow(t, r.servers[1], r.servers[0])
 			r.do(1, "REPLICAOF", "NO", "ONE")

@@ -143,7 +143,7 @@ func TestServersHaveTheRestartGuard(t *testing.T) {
 		defer l.Close()
 		_, err = l.TryLock(t.Context(), "k")
 		require.ErrorIs(t, err, holdfast.ErrUnavailable, "the nodes are new")
-		require.NoError(t, l.Bootstrap(t.Context(), multilock.NothingHeld()))
+		require.NoError(t, l.DeclareNothingHeld(t.Context()))
 		lock := func() error {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()

@@ -26,8 +26,8 @@ import (
 type Masters struct {
 	// New makes a locker on the nodes of clients.
 	New func(clients []rueidis.Client, o MastersOptions) (locktest.Locker, error)
-	// Bootstrap is what a program calls when it starts.
-	Bootstrap func(clients []rueidis.Client, o MastersOptions) error
+	// NothingHeld states that no lease of the nodes is held.
+	NothingHeld func(clients []rueidis.Client, o MastersOptions) error
 }
 
 // MastersOptions are those of the chaos run.
@@ -37,7 +37,6 @@ type MastersOptions struct {
 	Fencing     bool
 	ClockFaults int
 	Unguarded   bool
-	NothingHeld bool // of Bootstrap: no lease is held
 }
 
 // Tested is set by the tests of a lock kind on several nodes, in their processes and
@@ -67,7 +66,7 @@ const (
 // masters, and hold them for up to several leases, while all goes wrong at once that
 // costs no more than votes: nodes forget one after the other, all of them, as fast as
 // may be, or restart with what they had; nodes and processes stand still and are killed, as many as there are;
-// networks fail between any; programs start and call Bootstrap; and, if asked for, the
+// networks fail between any; programs start; and, if asked for, the
 // clock of one node at a time is wrong. It checks that the leases of a key never
 // overlapped, that their fences grew, and that no node gave a key to an owner that it
 // had been told to forget.
@@ -179,7 +178,7 @@ func newChaos(t *testing.T, how Campaign) *chaos {
 		clients = append(clients, n.Client(t))
 	}
 	locktest.Await(t, func() bool { // a busy machine may be late
-		return Tested.Bootstrap(clients, MastersOptions{Lease: chaosLease, Unguarded: how.Unguarded, NothingHeld: true}) == nil
+		return Tested.NothingHeld(clients, MastersOptions{Lease: chaosLease, Unguarded: how.Unguarded}) == nil
 	})
 	c.file = filepath.Join(t.TempDir(), "records")
 	require.NoError(t, os.WriteFile(c.file, nil, 0o600))

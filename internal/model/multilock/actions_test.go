@@ -34,7 +34,7 @@ const (
 	modelRenewAnswer                        // its answer reaches the client
 	modelRenewLost                          // the client does not wait for it any more
 	modelRenewLate                          // one that has been given up reaches its node
-	modelBoot                               // a client's Bootstrap takes its next step
+	modelBoot                               // a client's DeclareNothingHeld takes its next step
 	modelEmpty                              // a node restarts without data, or is flushed
 	modelFlush                              // it is flushed, where that is not the same
 	modelSync                               // a node's replica is brought up to date
@@ -80,7 +80,7 @@ func (m *protocol) actions(all []modelAction) []modelAction {
 	if m.budget.forces != 0 {
 		do(modelForce, 0, 0)
 	}
-	if m.bootstrap {
+	if m.declares {
 		for c := range m.clients() {
 			if m.boots[c] < modelBooted && (m.boots[c] > 0 || m.budget.boots > 0) {
 				do(modelBoot, 0, c)
@@ -237,7 +237,7 @@ func (a modelAction) String() string {
 	name := []string{
 		"tick", "lock", "unlock", "cut short", "look", "stranger looks", "ask", "arrive", "arrive late", "answer", "time out",
 		"write", "write lost", "write late", "end", "end again", "force", "forced", "renew", "renew arrives", "renew answered", "renew lost", "renew late",
-		"bootstrap", "empty", "flush", "sync", "promote", "move", "copy", "unmark", "expire", "jump", "delete",
+		"declares", "empty", "flush", "sync", "promote", "move", "copy", "unmark", "expire", "jump", "delete",
 	}[a.kind]
 	return fmt.Sprintf("%s at node %d of %d", name, a.node, a.at)
 }

@@ -29,7 +29,7 @@ type modelWorld struct {
 	still     bool          // no time passes
 	settled   bool          // all nodes are used as those of the last client
 	fresh     bool          // nodes have never been used
-	bootstrap bool          // clients may begin with Bootstrap
+	declares  bool          // clients may begin with DeclareNothingHeld
 	prefix    []modelAction // what has happened already
 }
 

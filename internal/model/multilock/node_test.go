@@ -29,7 +29,7 @@ type modelData struct {
 	fence  int8  // counter
 	marker modelMarker
 	wait   int8  // of the marker: ticks until the node has a vote
-	seen   uint8 // of the marker: a bit for each client whose Bootstrap has seen it
+	seen   uint8 // of the marker: a bit for each client whose DeclareNothingHeld has seen it
 	most   int8  // of the marker: the longest lease
 	size   int8  // of the marker: the number of nodes
 }

@@ -106,7 +106,7 @@ type modelBudget struct {
 	deletes  int8 // of a hold, by hand
 	forces   int8 // calls of ForceUnlock
 	unmarks  int8 // of a node's marker, by hand
-	boots    int8 // calls of Bootstrap
+	boots    int8 // calls of DeclareNothingHeld
 }
 
 func spend(left *int8) {
@@ -119,7 +119,7 @@ func spend(left *int8) {
 type modelState struct {
 	nodes  [modelNodes]modelNode
 	rows   [modelOwners]modelRow
-	boots  [modelClients]int8 // how far each client's Bootstrap is
+	boots  [modelClients]int8 // how far each client's DeclareNothingHeld is
 	budget modelBudget
 	used   int8 // largest fence number of a lease
 }
@@ -160,7 +160,7 @@ type modelSeeds struct {
 	anySize         bool // clients with any number of nodes vote
 	quorumRenews    bool // a quorum is enough for a renewal, whatever a lease needs
 	asksNobody      bool // a node is marked whatever the others are
-	oldBootstrap    bool // a program's start gives nodes their vote that nobody has marked
+	startDeclares   bool // a program's start gives nodes their vote that nobody has marked
 	heldStays       bool // a node that said "held" is not asked again before the next renewal
 }
 

@@ -178,11 +178,11 @@ func (m *protocol) copied(n, from int) {
 	m.nodes[n].promote(d, false)
 }
 
-// modelBooted is the end of a Bootstrap with NothingHeld: a step for the look at each
+// modelBooted is the end of a DeclareNothingHeld: a step for the look at each
 // node and one for each vote.
 const modelBooted = 2*modelNodes + 1
 
-// boot takes the next step of a client's Bootstrap. One that finds a vote, or a node
+// boot takes the next step of a client's DeclareNothingHeld. One that finds a vote, or a node
 // that cannot vote, is over.
 func (m *protocol) boot(c int8) {
 	step := int(m.boots[c])
@@ -191,7 +191,7 @@ func (m *protocol) boot(c int8) {
 	}
 	m.boots[c]++
 	switch {
-	case m.seeds.oldBootstrap && step < modelNodes && m.nodes[step].marker != modelUnmarked:
+	case m.seeds.startDeclares && step < modelNodes && m.nodes[step].marker != modelUnmarked:
 		m.boots[c] = modelBooted
 	case step < modelNodes:
 		vote, _ := m.nodes[step].look(&m.modelRules, m.marking(step, c), c)

@@ -17,7 +17,7 @@ const modelSteps = 60 // of a walk
 
 // TestModelIsWhatRedisDoes takes random walks through the scripts, on a real server
 // and in the model: each call has to answer the same and to leave the same behind.
-// Time is not waited for: a quarantine ends as Bootstrap ends it, and locks expire by
+// Time is not waited for: a quarantine ends as DeclareNothingHeld ends it, and locks expire by
 // the test's own doing.
 func TestModelIsWhatRedisDoes(t *testing.T) {
 	x := &modelRules{lease: 4, fences: true}

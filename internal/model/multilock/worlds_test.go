@@ -126,10 +126,10 @@ func modelReplica(syncs int8) func(*modelWorld) {
 func modelEmptied(n int8) func(*modelWorld) { return func(x *modelWorld) { x.limits.empties = n } }
 func modelLosses(n int8) func(*modelWorld)  { return func(x *modelWorld) { x.limits.losses = n } }
 
-// modelBoots has clients call Bootstrap.
+// modelBoots has clients call DeclareNothingHeld.
 func modelBoots(calls int8) func(*modelWorld) {
 	return func(x *modelWorld) {
-		x.bootstrap, x.limits.boots = true, calls
+		x.declares, x.limits.boots = true, calls
 		for n := range x.kinds {
 			x.kinds[n].order = int8(n + 1)
 		}
@@ -179,7 +179,7 @@ func TestG1_G6_G7_G10_ModelIsSafe(t *testing.T) {
 		modelNamed("a clock that jumps, of which all know", modelClocksAll, modelThree, modelStill, modelEmptied(1)),
 		modelNamed("a set that grows by one", modelSizes(2), modelHolding),
 		modelNamed("a set of another size", modelSizes(1), modelUsed),
-		modelNamed("bootstrap beside a holder", modelBoots(1), modelHolding, modelStill, modelEmptied(2)),
+		modelNamed("a declaration beside a holder", modelBoots(1), modelHolding, modelStill, modelEmptied(2)),
 	}
 	if model.Long {
 		most = 6_000_000
@@ -195,7 +195,7 @@ func TestG1_G6_G7_G10_ModelIsSafe(t *testing.T) {
 			modelNamed("renewals and a copy", modelCopied, modelRenews, modelHolding),
 			modelNamed("a wrong clock and restarts", modelWrong, modelEmptied(-1)),
 			modelNamed("two rounds in time", modelAgain),
-			modelNamed("two at bootstrap", modelBoots(2), modelStill, modelEmptied(1), modelFresh),
+			modelNamed("two declarations", modelBoots(2), modelStill, modelEmptied(1), modelFresh),
 			modelNamed("a set that grows by one, in use by all", modelSizes(2)),
 			modelNamed("late renewals in no time", modelRenews, modelRough, modelStill, modelHolding, modelLosses(-1)),
 			modelNamed("a wrong clock, renewals and a loss", modelWrong, modelRenews, modelHolding, modelLosses(1)),
@@ -267,7 +267,7 @@ func TestModelFindsSeeds(t *testing.T) {
 		{"a quorum is enough for a renewal", modelTwo, modelTwoClients(modelClocks, modelRenews), modelSeeds{quorumRenews: true}},
 		{"a set grows by two", modelTwo, modelTwoClients(modelSizes(1)), modelSeeds{}},
 		{"clients of any number of nodes vote", modelTwo, modelTwoClients(modelSizes(1), modelUsed), modelSeeds{anySize: true}},
-		{"a start gives new nodes their vote", modelTwo, modelTwoClients(modelBoots(1), modelHolding, modelStill, modelEmptied(3)), modelSeeds{oldBootstrap: true}},
+		{"a start gives new nodes their vote", modelTwo, modelTwoClients(modelBoots(1), modelHolding, modelStill, modelEmptied(3)), modelSeeds{startDeclares: true}},
 		{"NothingHeld, which all nodes have forgotten", modelTwo, modelTwoClients(modelBoots(1), modelHolding, modelStill, modelEmptied(3)), modelSeeds{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -234,7 +234,7 @@ func (c *campaign) lead(t *testing.T, live func(*sync.WaitGroup)) {
 		c.lockers = append(c.lockers, at)
 	}
 	if c.guard {
-		if err := c.locker(0).(*multilock.Locker).Bootstrap(t.Context(), multilock.NothingHeld()); err != nil {
+		if err := c.locker(0).(*multilock.Locker).DeclareNothingHeld(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

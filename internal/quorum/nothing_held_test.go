@@ -13,28 +13,26 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-func TestBootstrapAgain(t *testing.T) {
+func TestNothingHeld_Again(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, r *harness) {
 		marked, c := r.markers(), r.client()
-		for _, nothingHeld := range []bool{true, false} {
-			require.NoError(t, c.Bootstrap(t.Context(), nothingHeld))
-			require.NoError(t, r.client().Bootstrap(t.Context(), nothingHeld))
-			require.Equal(t, marked, r.markers())
-		}
+		require.NoError(t, c.DeclareNothingHeld(t.Context()))
+		require.NoError(t, r.client().DeclareNothingHeld(t.Context()))
+		require.Equal(t, marked, r.markers())
 		c.has(ownA)
 	})
 }
 
 // Each of several concurrent calls returns when the nodes vote, or fails because some vote
 // already. All nodes vote in the end.
-func TestBootstrapAtOnce(t *testing.T) {
+func TestNothingHeld_AtOnce(t *testing.T) {
 	for range 5 {
 		onFresh(t, 3, func(t *testing.T, r *harness) {
 			var all sync.WaitGroup
 			for range 4 {
 				c := r.client()
 				all.Go(func() {
-					if err := c.Bootstrap(t.Context(), true); err != nil {
+					if err := c.DeclareNothingHeld(t.Context()); err != nil {
 						assert.Equal(t, errInUse, err)
 					}
 				})
@@ -47,9 +45,8 @@ func TestBootstrapAtOnce(t *testing.T) {
 	}
 }
 
-// A program that calls Bootstrap at every start gives no vote to a node that was restarted
-// or has lost its marker.
-func TestBootstrapGivesARestartedNodeNoVote(t *testing.T) {
+// A node that was restarted or has lost its marker gets no vote while others vote.
+func TestNothingHeld_GivesARestartedNodeNoVote(t *testing.T) {
 	for node := range 3 {
 		inBubble(t, 3, func(t *testing.T, r *harness) {
 			x := r.client()
@@ -57,23 +54,21 @@ func TestBootstrapGivesARestartedNodeNoVote(t *testing.T) {
 			x.takes(ownX)
 			r.servers[node].Restart()
 			y := r.client()
-			require.NoError(t, y.Bootstrap(t.Context(), false))
 			y.requireNoVote(node)
-			require.Equal(t, errInUse, y.Bootstrap(t.Context(), true), "others vote")
+			require.Equal(t, errInUse, y.DeclareNothingHeld(t.Context()), "others vote")
 			y.requireNoVote(node)
 			y.refused(ownY)
 		})
 	}
 }
 
-// Nor to nodes that kept their data, with the markers of their earlier boot.
-func TestBootstrapOfNodesThatKeptTheirData(t *testing.T) {
+// Nor do nodes that kept their data, with the markers of their earlier boot.
+func TestNodesThatKeptTheirDataHaveNoVote(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, r *harness) {
 		for i := range r.servers {
 			r.sim(i).RestartWithMemory()
 		}
 		c := r.client()
-		require.NoError(t, c.Bootstrap(t.Context(), false))
 		for i := range r.servers {
 			c.requireNoVote(i)
 		}
@@ -81,14 +76,14 @@ func TestBootstrapOfNodesThatKeptTheirData(t *testing.T) {
 }
 
 // A node that forgets between the two steps may already have had a vote, and given it.
-func TestBootstrapDoesNotHealAFlushBetweenItsSteps(t *testing.T) {
+func TestNothingHeld_DoesNotHealAFlushBetweenItsSteps(t *testing.T) {
 	for name, forget := range map[string]func(*sim.Server){"flushed": (*sim.Server).Forget, "restarted": (*sim.Server).Restart} {
 		for _, look := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", looked at ", look), func(t *testing.T) {
 				onFresh(t, 3, func(t *testing.T, r *harness) {
 					first, done := r.client(), make(chan error)
 					first.ways[0].OnRequest(always(redistest.Hold, "activate"))
-					go func() { done <- first.Bootstrap(t.Context(), true) }()
+					go func() { done <- first.DeclareNothingHeld(t.Context()) }()
 					settle()
 					forget(r.sim(0))
 					if look {
@@ -107,11 +102,11 @@ func TestBootstrapDoesNotHealAFlushBetweenItsSteps(t *testing.T) {
 
 // An activation that is late or repeated does not heal what the node forgot after the
 // first.
-func TestBootstrapRepeated(t *testing.T) {
+func TestNothingHeld_Repeated(t *testing.T) {
 	onFresh(t, 3, func(t *testing.T, r *harness) {
 		c := r.client()
 		lost := c.ways[0].SwallowReply(1, mentions("activate"))
-		require.NoError(t, c.Bootstrap(t.Context(), true))
+		require.NoError(t, c.DeclareNothingHeld(t.Context()))
 		<-lost
 		said := checked(t, c.nodes[0], scripts.Observe, "")
 		require.Zero(t, said.Left)
@@ -123,33 +118,26 @@ func TestBootstrapRepeated(t *testing.T) {
 	})
 }
 
-// A client that did not finish makes the nodes wait as if it had not begun. Without NothingHeld, a
-// minority may be away.
-func TestBootstrapWithNodesAway(t *testing.T) {
+// A client that did not finish makes the nodes wait as if it had not begun.
+func TestNothingHeld_WithNodesAway(t *testing.T) {
 	onFresh(t, 3, func(t *testing.T, r *harness) {
 		for node := range 3 {
 			c := r.client()
 			c.cutOff(node)
-			err := c.Bootstrap(t.Context(), true)
+			err := c.DeclareNothingHeld(t.Context())
 			require.ErrorContains(t, err, "2 of 3 nodes said yes, 3 are needed")
 			require.ErrorContains(t, err, c.nodes[node].name)
-			require.NoError(t, c.Bootstrap(t.Context(), false))
-			c = r.client()
-			c.cutOff(node, (node+1)%3)
-			require.ErrorContains(t, c.Bootstrap(t.Context(), false), "1 of 3 nodes said yes, 2 are needed")
 			for i := range r.servers {
 				r.client().requireNoVote(i)
 			}
 		}
-		require.NoError(t, r.client().Bootstrap(t.Context(), true))
+		require.NoError(t, r.client().DeclareNothingHeld(t.Context()))
 	})
 }
 
-func TestBootstrapWithoutTheGuard(t *testing.T) {
+func TestNothingHeld_WithoutTheGuard(t *testing.T) {
 	onFresh(t, 3, func(t *testing.T, r *harness) {
-		for _, nothingHeld := range []bool{true, false} {
-			require.NoError(t, r.client(func(c *Config) { c.Unguarded = true }).Bootstrap(t.Context(), nothingHeld))
-		}
+		require.NoError(t, r.client(func(c *Config) { c.Unguarded = true }).DeclareNothingHeld(t.Context()))
 		require.Equal(t, []string{"", "", ""}, r.markers())
 	})
 }
