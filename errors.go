@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // The errors of all kinds of locks, for errors.Is. The errors that calls return also name
@@ -64,6 +65,14 @@ type QuorumError struct {
 type NodeError struct {
 	Node string // its address, without credentials
 	Err  error  // nil: yes; matches ErrHeld: held by another; else why it said neither
+}
+
+// NodeStatus is the state of one node; see Nodes of multilock.
+type NodeStatus struct {
+	Node string        // its address, without credentials
+	Vote bool          // it votes
+	Left time.Duration // until it votes, if it has just been started, emptied or promoted
+	Err  error         // why it does not vote, however long one waits
 }
 
 func (e *QuorumError) Error() string {

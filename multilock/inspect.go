@@ -3,7 +3,6 @@ package multilock
 import (
 	"context"
 	"iter"
-	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
@@ -34,22 +33,7 @@ func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err er
 	})
 }
 
-// NodeStatus is the state of one node.
-type NodeStatus struct {
-	Node string        // its address, without credentials
-	Vote bool          // it votes
-	Left time.Duration // until it votes, if it has just been started, emptied or promoted
-	Err  error         // why it does not vote, however long one waits
-}
-
 // Nodes, for operators, returns the state of all nodes, in the order of the clients. It
 // changes nothing. A node that does not answer within a second has an error. Up to three
 // round trips to each node, on a connection of its own.
-func (l *Locker) Nodes(ctx context.Context) []NodeStatus {
-	said := l.quorum.Nodes(ctx)
-	all := make([]NodeStatus, len(said))
-	for i, s := range said {
-		all[i] = NodeStatus(s)
-	}
-	return all
-}
+func (l *Locker) Nodes(ctx context.Context) []holdfast.NodeStatus { return l.quorum.Nodes(ctx) }

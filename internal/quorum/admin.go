@@ -6,8 +6,8 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -100,17 +100,9 @@ var (
 	errForgot = judged{errors.New("it was started, emptied or promoted meanwhile"), scripts.Unavailable}
 )
 
-// NodeStatus is multilock.NodeStatus.
-type NodeStatus struct {
-	Node string
-	Vote bool
-	Left time.Duration
-	Err  error
-}
-
 // Nodes returns the state of all nodes, and changes nothing.
-func (q *Quorum) Nodes(ctx context.Context) []NodeStatus {
-	status, runIDs := make([]NodeStatus, len(q.nodes)), make([]string, len(q.nodes))
+func (q *Quorum) Nodes(ctx context.Context) []holdfast.NodeStatus {
+	status, runIDs := make([]holdfast.NodeStatus, len(q.nodes)), make([]string, len(q.nodes))
 	for a := range each(context.Background(), q, q.nodes, func(n *node) (scripts.Standing, error) {
 		return n.checkNow(ctx, n.standing)
 	}) {
@@ -119,14 +111,14 @@ func (q *Quorum) Nodes(ctx context.Context) []NodeStatus {
 	for i, n := range q.nodes { // of several clients of one server, the first votes
 		twin := q.twin(n, runIDs[i], func(other *node) string { return runIDs[other.index] })
 		if twin != nil && twin.index < i {
-			status[i] = NodeStatus{Node: n.name, Err: sameServer{twin, n}}
+			status[i] = holdfast.NodeStatus{Node: n.name, Err: sameServer{twin, n}}
 		}
 	}
 	return status
 }
 
-func (n *node) status(said scripts.Standing, err error) NodeStatus {
-	s := NodeStatus{Node: n.name, Err: err}
+func (n *node) status(said scripts.Standing, err error) holdfast.NodeStatus {
+	s := holdfast.NodeStatus{Node: n.name, Err: err}
 	unused := !n.q.Unguarded && said.Epoch == ""
 	if err == nil && !unused {
 		s.Err = n.fit(said)

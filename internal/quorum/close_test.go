@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -99,7 +100,7 @@ func TestClosedNodesAreNotWaitedFor(t *testing.T) {
 		_, err := c.Inspect("k")
 		require.Equal(t, scripts.Refused, scripts.OutcomeOf(err), "%v", err)
 		for i, n := range c.Nodes(t.Context()) {
-			require.Equal(t, NodeStatus{Node: c.nodes[i].name, Err: errClosed}, n)
+			require.Equal(t, holdfast.NodeStatus{Node: c.nodes[i].name, Err: errClosed}, n)
 		}
 		n := c.nodes[0]
 		require.Equal(t, error(errClosed), (<-beginAsk(n, c.newHold("k", ownX, lease), false)).err)
