@@ -109,9 +109,9 @@ func (q *Quorum) Nodes(ctx context.Context) []holdfast.NodeStatus {
 		status[a.n.index], runIDs[a.n.index] = a.n.status(a.said, a.err), a.said.RunID
 	}
 	for i, n := range q.nodes { // of several clients of one server, the first votes
-		twin := q.twin(n, runIDs[i], func(other *node) string { return runIDs[other.index] })
-		if twin != nil && twin.index < i {
-			status[i] = holdfast.NodeStatus{Node: n.name, Err: sameServer{twin, n}}
+		same := q.sameServerAs(n, runIDs[i], func(other *node) string { return runIDs[other.index] })
+		if same != nil && same.index < i {
+			status[i] = holdfast.NodeStatus{Node: n.name, Err: sameServer{same, n}}
 		}
 	}
 	return status

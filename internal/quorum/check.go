@@ -129,9 +129,9 @@ func (e sameServer) Error() string {
 // Outcome is Refused, as waiting cannot cure it.
 func (sameServer) Outcome() scripts.Outcome { return scripts.Refused }
 
-// twin is another node to which of gives the same run id, or nil. A server without a run id
-// has no twin.
-func (q *Quorum) twin(n *node, run string, of func(*node) string) *node {
+// sameServerAs is another node to which of gives the same run id, or nil. A server without a run id
+// is like none.
+func (q *Quorum) sameServerAs(n *node, run string, of func(*node) string) *node {
 	if run == "" {
 		return nil
 	}

@@ -9,18 +9,18 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// apart is how far the clocks of a quorum that makes a fence number may differ: half the
+// maxSkew is how far the clocks of a quorum that makes a fence number may differ: half the
 // longest lease. As one of them is true, a number is at most that far ahead of a true clock.
 // As true clocks differ by a third of the longest lease at most, it is less than the longest
 // lease ahead of each. A node that has lost its counter votes again after a longest lease, and
 // by then the true clocks have passed the number; one of them is in its round.
-func (q *Quorum) apart() int64 { return q.Longest.Microseconds() / 2 }
+func (q *Quorum) maxSkew() int64 { return q.Longest.Microseconds() / 2 }
 
 // clocks appends the clocks of the yes nodes to room, in ascending order. Under mu.
 func (r *round) clocks(room []int64) []int64 {
-	for i, b := range r.said {
+	for i, said := range r.said {
 		if r.errs[i] == nil {
-			room = append(room, b.Clock)
+			room = append(room, said.Clock)
 		}
 	}
 	slices.Sort(room)
@@ -33,7 +33,7 @@ func (r *round) clock() int64 {
 	var room [15]int64
 	clocks := r.clocks(room[:0])
 	for i := len(clocks) - 1; i >= r.q.quorum-1; i-- {
-		if clocks[i]-clocks[i-r.q.quorum+1] <= r.q.apart() {
+		if clocks[i]-clocks[i-r.q.quorum+1] <= r.q.maxSkew() {
 			return clocks[i]
 		}
 	}
@@ -69,7 +69,7 @@ func (r *round) disagree() {
 	middle := clocks[(len(clocks)-1)/2]
 	for i, n := range r.q.nodes {
 		d := r.said[i].Clock - middle
-		if r.errs[i] == nil && max(d, -d) > r.q.apart()/2 { // else a quorum would agree
+		if r.errs[i] == nil && max(d, -d) > r.q.maxSkew()/2 { // else a quorum would agree
 			by := time.Duration(d) * time.Microsecond
 			r.errs[i] = judged{fmt.Errorf("no vote with fencing: its clock differs from the other nodes' by %v", by), scripts.Unavailable}
 			n.compare(by)
@@ -80,7 +80,7 @@ func (r *round) disagree() {
 // compare notes how far a node's clock is ahead of the others', and logs when that becomes
 // too much.
 func (n *node) compare(by time.Duration) {
-	skewed := max(by, -by).Microseconds() > n.q.apart()
+	skewed := max(by, -by).Microseconds() > n.q.maxSkew()
 	if n.skewed.Load() != skewed && n.skewed.CompareAndSwap(!skewed, skewed) && skewed {
 		n.q.Logger.Warn("holdfast: multilock: a node's clock differs from the other nodes', and counts for no fence number",
 			"node", n.name, "ahead by", by)

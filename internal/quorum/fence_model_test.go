@@ -20,7 +20,7 @@ import (
 
 // fenceWorld is what stays the same.
 type fenceWorld struct {
-	apart  int64 // how far clocks may differ that make a number
+	skew   int64 // how far clocks may differ that make a number
 	spread int8  // by which node 1's clock is ahead of node 0's
 	early  bool  // node 2's clock also ends its time without a vote, as soon as it has forgotten
 }
@@ -86,7 +86,7 @@ func (s fenceState) round(w fenceWorld, q *Quorum, reached int, wrong int8) (aft
 
 // explore visits all states, and returns how many there are and whether all numbers grow.
 func (w fenceWorld) explore() (states int, grow bool) {
-	q := New(nil, Config{Fencing: true, Longest: time.Duration(2*w.apart) * time.Microsecond, Logger: slog.New(slog.DiscardHandler)})
+	q := New(nil, Config{Fencing: true, Longest: time.Duration(2*w.skew) * time.Microsecond, Logger: slog.New(slog.DiscardHandler)})
 	q.quorum, q.need = 2, 2
 	for i := range 3 {
 		q.nodes = append(q.nodes, &node{q: q, index: i})
@@ -127,16 +127,16 @@ func (w fenceWorld) explore() (states int, grow bool) {
 // Numbers grow whatever one clock shows and whichever node forgets.
 func TestG10_F34_FenceModel(t *testing.T) {
 	for spread := range int8(fenceLongest/3 + 1) {
-		states, grow := fenceWorld{apart: fenceLongest / 2, spread: spread}.explore()
+		states, grow := fenceWorld{skew: fenceLongest / 2, spread: spread}.explore()
 		require.True(t, grow)
 		require.Greater(t, states, 1000)
 		t.Logf("true clocks %d apart: %d states", spread, states)
 	}
 	for name, w := range map[string]fenceWorld{ // a tick more than is too much, as a round takes one
-		"any clock makes a number":                    {apart: 1000},
-		"clocks that make one differ by over half":    {apart: fenceLongest/2 + 2, spread: fenceLongest / 3},
-		"true clocks differ by over a third":          {apart: fenceLongest / 2, spread: fenceLongest/3 + 2},
-		"a node that forgets votes at once, see docs": {apart: fenceLongest / 2, spread: 1, early: true},
+		"any clock makes a number":                    {skew: 1000},
+		"clocks that make one differ by over half":    {skew: fenceLongest/2 + 2, spread: fenceLongest / 3},
+		"true clocks differ by over a third":          {skew: fenceLongest / 2, spread: fenceLongest/3 + 2},
+		"a node that forgets votes at once, see docs": {skew: fenceLongest / 2, spread: 1, early: true},
 	} {
 		_, grow := w.explore()
 		require.False(t, grow, name)

@@ -24,13 +24,13 @@ type guard struct {
 	checked  atomic.Int64  // when the last check began, in ns since q.made
 }
 
-// meet checks all nodes before the first lock, and later those that have been unused for a
+// checkNodes checks all nodes before the first lock, and later those that have been unused for a
 // lease, so that their next round takes no longer than any other. It bounds the wait for a
 // node like any call. The wait also ends with ctx, the checks do not.
-func (q *Quorum) meet(ctx context.Context) {
-	if !q.met.Load() {
+func (q *Quorum) checkNodes(ctx context.Context) {
+	if !q.checked.Load() {
 		q.checkAll(ctx, q.nodes)
-		q.met.Store(true)
+		q.checked.Store(true)
 	}
 	var stale []*node
 	for _, n := range q.nodes {
@@ -118,8 +118,8 @@ func (n *node) learn(done chan struct{}) {
 	}
 	refusal := err
 	if err == nil && vote != nil {
-		if twin := n.q.twin(n, vote.RunID(), (*node).runID); twin != nil {
-			refusal = sameServer{twin, n} // the node still votes, but a round counts the two as one
+		if other := n.q.sameServerAs(n, vote.RunID(), (*node).runID); other != nil {
+			refusal = sameServer{other, n} // the node still votes, but a round counts the two as one
 		}
 	}
 	g := &n.guard

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
+// node is one Redis of the quorum: its calls, its vote, and the jobs of its repairer.
 type node struct {
 	q          *Quorum // immutable
 	index      int     // immutable

@@ -43,7 +43,7 @@ type Quorum struct {
 	short   sync.WaitGroup // calls that Close does not cut off
 	holds   holds
 	trips   calls.Average // time of a round
-	met     atomic.Bool   // all nodes have been checked, see meet
+	checked atomic.Bool   // all nodes have been, see checkNodes
 	mu      sync.RWMutex
 	closing bool // no new short work; guarded by mu
 	closed  bool // no new work at all; guarded by mu

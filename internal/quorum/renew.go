@@ -89,8 +89,8 @@ func (rn *renewal) ask(n *node, lease time.Duration) error {
 	defer rn.mu.Unlock()
 	if counts {
 		run := a.vote.RunID()
-		if twin := rn.q.twin(n, run, func(other *node) string { return rn.runIDs[other.index] }); twin != nil {
-			return sameServer{twin, n}
+		if other := rn.q.sameServerAs(n, run, func(other *node) string { return rn.runIDs[other.index] }); other != nil {
+			return sameServer{other, n}
 		}
 		rn.runIDs[n.index] = run
 	}

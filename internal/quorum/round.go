@@ -38,7 +38,7 @@ type round struct {
 // asks missing nodes again in the background, or ends a failed round on all nodes. It asks none
 // if ctx is over.
 func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {
-	q.meet(ctx)
+	q.checkNodes(ctx)
 	h := q.newHold(key, owner, lease)
 	r := &round{
 		q: q, hold: h, numbers: numbers,
@@ -52,7 +52,7 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	start := time.Now()
 	r.ask(ctx, q.nodes)
 	q.trips.Note(time.Since(start))
-	for range insists {
+	for range reAsks {
 		others := r.leads()
 		if len(others) == 0 || !r.pause(ctx) || time.Since(start) >= q.NodeTimeout {
 			break // late, the clocks of the first yeses would be compared with those of others
@@ -93,8 +93,8 @@ func (r *round) ask(ctx context.Context, nodes []*node) {
 	}
 }
 
-// insists is how often a round asks nodes again that others have: by then, these have given up.
-const insists = 3
+// reAsks is how often a round asks nodes again that others have: by then, these have given up.
+const reAsks = 3
 
 // leads decides a split vote: of the rounds that have votes, the one with most of them goes on,
 // and the others give theirs up. It returns the nodes that others have, which this round is to
@@ -156,8 +156,8 @@ func (r *round) answered(n *node, said scripts.NodeReply, err error) {
 	r.said[n.index], r.errs[n.index] = said, err
 	switch {
 	case err == nil && said.OK:
-		if twin := r.q.twin(n, said.RunID, r.runIDOf); twin != nil {
-			r.errs[n.index] = sameServer{twin, n}
+		if other := r.q.sameServerAs(n, said.RunID, r.runIDOf); other != nil {
+			r.errs[n.index] = sameServer{other, n}
 			r.hold.lacks(n) // so that writeBack does not count it
 		} else {
 			r.yes++
@@ -232,15 +232,15 @@ func (r *round) won(ctx context.Context) (first, last int64, yes, fenced bool) {
 func (r *round) failed() (scripts.Acquired, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	said := slices.Clone(r.errs)
-	for i, err := range said {
+	answers := slices.Clone(r.errs)
+	for i, err := range answers {
 		if err == errOver {
-			said[i] = errGivenUp
+			answers[i] = errGivenUp
 		}
 	}
-	e := r.q.newError(r.q.need, said)
-	for i, b := range r.said {
-		if by := errs.HeldBy(""); r.errs[i] == holdfast.ErrHeld && errors.As(b.Why, &by) && by != "" {
+	e := r.q.newError(r.q.need, answers)
+	for i, said := range r.said {
+		if by := errs.HeldBy(""); r.errs[i] == holdfast.ErrHeld && errors.As(said.Why, &by) && by != "" {
 			e.Nodes[i].Err = heldBy(by)
 		}
 	}
@@ -249,16 +249,16 @@ func (r *round) failed() (scripts.Acquired, error) {
 	}
 	of, left := map[string]int{}, make([]time.Duration, 0, r.held)
 	split := true
-	for i, b := range r.said {
+	for i, said := range r.said {
 		if r.errs[i] != holdfast.ErrHeld {
 			continue
 		}
-		of[b.Holder]++
-		split = split && of[b.Holder] < r.q.need
-		if b.Remaining == scripts.NoExpiry {
-			b.Remaining = math.MaxInt64
+		of[said.Holder]++
+		split = split && of[said.Holder] < r.q.need
+		if said.Remaining == scripts.NoExpiry {
+			said.Remaining = math.MaxInt64
 		}
-		left = append(left, b.Remaining)
+		left = append(left, said.Remaining)
 	}
 	// Retry when enough nodes can be free: those that said yes, those that have not answered,
 	// and the first of the others where the hold ends.
