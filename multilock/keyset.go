@@ -44,8 +44,8 @@ func (k KeySet) And(other KeySet) KeySet {
 }
 
 // inOrder returns the keys in the order in which LockAll takes them. It fails if one of
-// them cannot be locked with terms.
-func (k KeySet) inOrder(ctx context.Context, terms []holdfast.LockOption) ([]lockerKeys, error) {
+// them cannot be locked with opts.
+func (k KeySet) inOrder(ctx context.Context, opts []holdfast.LockOption) ([]lockerKeys, error) {
 	keys := 0
 	for i, p := range k.parts {
 		if p.locker == nil {
@@ -64,7 +64,7 @@ func (k KeySet) inOrder(ctx context.Context, terms []holdfast.LockOption) ([]loc
 			valid = e.Check
 		}
 		for _, key := range p.keys {
-			if err := valid(ctx, key, terms); err != nil {
+			if err := valid(ctx, key, opts); err != nil {
 				return nil, fmt.Errorf("holdfast: lock %s: %w", errs.Quote(key), err)
 			}
 		}

@@ -75,7 +75,7 @@ type locking struct {
 	set   *LeaseSet
 	wait  time.Duration         // for all keys; 0: one attempt for each
 	until time.Time             // when a bounded wait is over
-	terms []holdfast.LockOption // of each key
+	opts  []holdfast.LockOption // of each key
 }
 
 func lockAll(ctx context.Context, keys KeySet, wait time.Duration, opts []holdfast.LockOption) (*LeaseSet, error) {
@@ -83,7 +83,7 @@ func lockAll(ctx context.Context, keys KeySet, wait time.Duration, opts []holdfa
 	if err := c.choose(opts); err != nil {
 		return nil, fmt.Errorf("multilock: %w", err)
 	}
-	parts, err := keys.inOrder(ctx, c.terms)
+	parts, err := keys.inOrder(ctx, c.opts)
 	if err != nil {
 		return nil, err
 	}
@@ -126,13 +126,13 @@ func (c *locking) choose(opts []holdfast.LockOption) error {
 		}
 	}
 	if o.FixedLease != nil {
-		c.terms = append(c.terms, holdfast.FixedLease(*o.FixedLease))
+		c.opts = append(c.opts, holdfast.FixedLease(*o.FixedLease))
 	}
 	if o.MaxHold != nil {
-		c.terms = append(c.terms, holdfast.MaxHold(*o.MaxHold))
+		c.opts = append(c.opts, holdfast.MaxHold(*o.MaxHold))
 	}
 	if o.Label != nil {
-		c.terms = append(c.terms, holdfast.Label(*o.Label))
+		c.opts = append(c.opts, holdfast.Label(*o.Label))
 	}
 	return nil
 }
@@ -173,15 +173,15 @@ func (c *locking) together(ctx context.Context, e *engine.Engine, keys []string)
 		defer cancel()
 		ctx = limited
 	}
-	return e.TryLockAll(ctx, keys, c.terms)
+	return e.TryLockAll(ctx, keys, c.opts)
 }
 
 func (c *locking) lock(ctx context.Context, l holdfast.Locker, key string) (*holdfast.Lease, error) {
 	switch c.wait {
 	case forEver:
-		return l.Lock(ctx, key, c.terms...)
+		return l.Lock(ctx, key, c.opts...)
 	case 0:
-		return l.TryLock(ctx, key, c.terms...)
+		return l.TryLock(ctx, key, c.opts...)
 	}
-	return l.TryLockFor(ctx, key, max(time.Until(c.until), time.Nanosecond), c.terms...)
+	return l.TryLockFor(ctx, key, max(time.Until(c.until), time.Nanosecond), c.opts...)
 }

@@ -106,8 +106,7 @@ func configure(function string, nodes int, opts []holdfast.Option) (c engine.Con
 		err = errs.Invalid("multilock: WithNodeTimeout: %v is shorter than 1ms", o.nodeTimeout)
 	}
 	return c, quorum.Config{
-		NodeTimeout: min(o.nodeTimeout, c.Lease/10), Lease: c.Lease, Longest: c.Longest,
-		Fencing: c.Fencing, FenceExpiry: *c.FenceExpiry, Unguarded: o.unguarded, Evicting: o.evicting,
-		ClockFaults: o.clockFaults, Logger: c.Logger, Label: c.Label,
+		Settings: c.Settings, NodeTimeout: min(o.nodeTimeout, c.Lease/10), Longest: c.Longest,
+		Unguarded: o.unguarded, Evicting: o.evicting, ClockFaults: o.clockFaults,
 	}, err
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -86,7 +87,9 @@ func (s fenceState) round(w fenceWorld, q *Quorum, reached int, wrong int8) (aft
 
 // explore visits all states, and returns how many there are and whether all numbers grow.
 func (w fenceWorld) explore() (states int, grow bool) {
-	q := New(nil, Config{Fencing: true, Longest: time.Duration(2*w.skew) * time.Microsecond, Logger: slog.New(slog.DiscardHandler)})
+	q := New(nil, Config{
+		Settings: holdfast.Settings{Fencing: true, Logger: slog.New(slog.DiscardHandler)}, Longest: time.Duration(2*w.skew) * time.Microsecond,
+	})
 	q.quorum, q.need = 2, 2
 	for i := range 3 {
 		q.nodes = append(q.nodes, &node{q: q, index: i})

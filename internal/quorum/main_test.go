@@ -143,7 +143,9 @@ func (r *harness) part(from, to int) *client {
 // long: a call that a test has not cut off comes through.
 func (r *harness) client(change ...func(*Config)) *client {
 	r.t.Helper()
-	conf := Config{NodeTimeout: 10 * time.Second, Lease: lease, Longest: lease, FenceExpiry: time.Hour, Logger: slog.New(slog.DiscardHandler)}
+	expiry := time.Hour
+	conf := Config{NodeTimeout: 10 * time.Second, Longest: lease}
+	conf.Lease, conf.FenceExpiry, conf.Logger = lease, &expiry, slog.New(slog.DiscardHandler)
 	for _, f := range change {
 		f(&conf)
 	}

@@ -2,13 +2,13 @@ package quorum
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/seed"
 	"github.com/holdfast-go/holdfast/scripts"
@@ -16,16 +16,12 @@ import (
 
 // Config configures a quorum. The lock kind checks it.
 type Config struct {
-	NodeTimeout time.Duration // of one call to one node
-	Lease       time.Duration // of renewed holds
-	Longest     time.Duration // longest lease of the deployment
-	Unguarded   bool          // nodes vote right after a restart
-	Evicting    bool          // nodes vote although they may evict locks
-	ClockFaults int           // how many clocks may jump: a lease needs as many votes beyond a quorum
-	Fencing     bool
-	FenceExpiry time.Duration
-	Label       string // of owners
-	Logger      *slog.Logger
+	holdfast.Settings               // of the locker
+	NodeTimeout       time.Duration // of one call to one node
+	Longest           time.Duration // longest lease of the deployment
+	Unguarded         bool          // nodes vote right after a restart
+	Evicting          bool          // nodes vote although they may evict locks
+	ClockFaults       int           // how many clocks may jump: a lease needs as many votes beyond a quorum
 }
 
 // Quorum is the backend of an engine on several independent nodes. Safe for
