@@ -3,7 +3,6 @@ package fair
 import (
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast"
@@ -75,6 +74,5 @@ func configure(client rueidis.Client, opts []holdfast.Option) (engine.Config, qu
 	if q.GrantLease < q.WaiterTTL {
 		return c, q, errs.Invalid("fair: WithGrantLease: %v is shorter than WithWaiterTTL's %v", q.GrantLease, q.WaiterTTL)
 	}
-	c.Client = uuid.NewString()
 	return c, q, nil
 }

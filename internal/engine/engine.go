@@ -6,8 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/watchdog"
@@ -17,7 +15,7 @@ import (
 type Config struct {
 	holdfast.Settings               // with Fencing, a hold without a fence is not enough
 	Kind              string        // the lock kind's name, the prefix of New's errors
-	Client            string        // the locker's id, the prefix of its owners; "": a new one
+	Client            string        // the locker's id, the prefix of its owners
 	Longest           time.Duration // of the leases of a deployment; 0: no limit
 	Several           bool          // a key may have several holds here at once, of which Redis decides
 	Places            bool          // waiters have places among those of all processes; set by the discipline
@@ -46,9 +44,6 @@ type Engine struct {
 
 // New returns an engine. It makes no call to Redis. Close it when it is no longer used.
 func New(backend Backend, waits Discipline, c Config) *Engine {
-	if c.Client == "" {
-		c.Client = uuid.NewString()
-	}
 	e := &Engine{
 		Config: c, backend: backend, waits: waits, Calls: backend.Calls(),
 		seed: maphash.MakeSeed(), closed: make(chan struct{}), ended: make(chan struct{}),

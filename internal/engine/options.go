@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/check"
@@ -23,7 +25,7 @@ func (c *Config) errorf(format string, args ...any) error {
 // Configure returns the configuration of a lock kind with these options, to be completed and then
 // checked by [Config.Check]. own is where its own options go. function is what users have called.
 func Configure(kind, function string, own any, opts []holdfast.Option) (Config, error) {
-	c := Config{Kind: kind, Settings: holdfast.Settings{
+	c := Config{Kind: kind, Client: uuid.NewString(), Settings: holdfast.Settings{
 		Label: hostAndProcess(), Lease: holdfast.DefaultLease, LocalHandover: holdfast.DefaultLocalHandover,
 		Logger: slog.New(slog.DiscardHandler), Own: own,
 	}}
