@@ -3,6 +3,7 @@ package scripts
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,9 +34,8 @@ const pageSize = "1000"
 func (n *Node) Scans(ctx context.Context, match string) ([]Scan, error) {
 	if n.Cluster == nil {
 		client := n.client
-		if nodes := client.Nodes(); len(nodes) == 1 {
-			for _, client = range nodes { // its client never changes to another server, where the cursor would mean nothing
-			}
+		if nodes := slices.Collect(maps.Values(client.Nodes())); len(nodes) == 1 {
+			client = nodes[0] // it never changes to another server, where the cursor would mean nothing
 		}
 		return []Scan{n.scan("", client, match)}, nil
 	}

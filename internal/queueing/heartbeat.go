@@ -23,7 +23,8 @@ import (
 // reads.
 
 const (
-	mostOwners = 500              // owners, and a tenth as many keys, in one call
+	mostOwners = 500              // in one call
+	mostKeys   = 50               // in one call
 	parallel   = 32               // calls under way at once: in turn, they would be late over a slow link
 	refresh    = 10 * time.Second // how often scores are moved on
 )
@@ -142,7 +143,7 @@ func (d *queued) sendHeartbeats(queues []*queue) {
 	tokens, owners := make(chan struct{}, parallel), 0
 	for _, q := range queues {
 		for _, ask := range q.ask() {
-			if owners+len(ask.Owners) > mostOwners || len(asked) >= mostOwners/10 {
+			if owners+len(ask.Owners) > mostOwners || len(asked) >= mostKeys {
 				full, its := asked, of
 				tokens <- struct{}{}
 				others.Go(func() {
