@@ -39,9 +39,9 @@ const (
 // Final says whether a call was refused, so that neither it nor a wait goes on.
 func (o Outcome) Final() bool { return o == Refused || o == Doubtful }
 
-// Perhaps says whether the script of a call that failed may have run: what it may have done
+// MayHaveRun says whether the script of a call that failed may have run: what it may have done
 // has to be undone, or the call to be repeated.
-func (o Outcome) Perhaps() bool { return o == Unknown || o == Doubtful }
+func (o Outcome) MayHaveRun() bool { return o == Unknown || o == Doubtful }
 
 // OutcomeOf judges the error that a method of [Node] returned. Errors that it
 // does not know are Unknown.

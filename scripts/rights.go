@@ -29,7 +29,7 @@ func (lapsed) Outcome() Outcome { return Unavailable }
 // allowed takes in how a call that needs some rights has ended, and returns its error, as
 // lapsed if the client had them before. A right for one key, or for a command in a script, does
 // not lapse here: it does not depend on a password, and a Node does not know which keys it has
-// been allowed. A caller that knows says so by Lapse.
+// been allowed. A caller that knows says so by AsLapsed.
 func (n *Node) allowed(needs rights, err error) error {
 	had := rights(n.had.Load())
 	if err == nil {
@@ -59,9 +59,9 @@ func rightOf(text string) rights {
 	return 0
 }
 
-// Lapse returns the error of a call for a key for which its caller has had an answer before: as
+// AsLapsed returns the error of a call for a key for which its caller has had an answer before: as
 // lapsed if Redis refuses that key. Users are changed in steps: "resetkeys", and then "~sku:*".
-func Lapse(err error) error {
+func AsLapsed(err error) error {
 	if KeyRefused(err) {
 		return lapsed{err}
 	}

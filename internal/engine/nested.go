@@ -110,7 +110,7 @@ func (e *Engine) countIn(ctx context.Context, outer *entry, wait bool) (doubt bo
 		n, _ := s.count()
 		bounded, done := e.Calls.ContextFor(ctx)
 		_, err := e.recount(bounded, s, n+1)
-		err = scripts.Lapse(err)
+		err = scripts.AsLapsed(err)
 		done()
 		outcome := scripts.OutcomeOf(err)
 		switch outcome {

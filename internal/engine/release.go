@@ -154,7 +154,7 @@ func (r *releasing) attempt(ctx context.Context) (err error) {
 	}
 	e.observer.answered(ctx, r.hold.Key.Name, err)
 	err = e.Calls.Noted(r.hold.Key.Name, err)
-	r.doubt = r.doubt || scripts.OutcomeOf(err).Perhaps()
+	r.doubt = r.doubt || scripts.OutcomeOf(err).MayHaveRun()
 	return err
 }
 

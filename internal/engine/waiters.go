@@ -197,7 +197,7 @@ func (k *Key) Noted(a Attempt) Attempt {
 	case a.Err == nil:
 		all.answered = true
 	case all.answered:
-		a.Err = scripts.Lapse(a.Err)
+		a.Err = scripts.AsLapsed(a.Err)
 	}
 	return a
 }

@@ -109,7 +109,7 @@ func (q *queue) notEntered(list []*ticket, a engine.Attempt) {
 		if t.w == nil {
 			continue
 		}
-		if scripts.OutcomeOf(a.Err).Perhaps() {
+		if scripts.OutcomeOf(a.Err).MayHaveRun() {
 			t.doubt = true
 		} else if !t.doubt {
 			delete(q.tickets, t.owner) // surely not there

@@ -143,7 +143,7 @@ func (t *ticket) Confirm(ctx context.Context, w *engine.Waiter) (_ *holdfast.Lea
 		said, err := calls.Noted(bounded, d.engine.Calls, k.Name, func(ctx context.Context) (scripts.Acquired, error) {
 			return d.backend.Confirm(ctx, k.Name, t.owner, lease)
 		})
-		err = scripts.Lapse(err)
+		err = scripts.AsLapsed(err)
 		done()
 		switch {
 		case err != nil:

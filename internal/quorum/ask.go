@@ -42,11 +42,11 @@ func (n *node) acquire(ctx context.Context, fenced bool, items []item[scripts.No
 		said := make([]scripts.NodeReply, len(asks))
 		n.extends()
 		err = n.script.AcquireVoted(ctx, vote, fenced, asks, said)
-		if scripts.OutcomeOf(err).Perhaps() {
+		if scripts.OutcomeOf(err).MayHaveRun() {
 			return nil, err
 		}
 		for at, i := range of {
-			if !scripts.OutcomeOf(said[at].Err).Perhaps() {
+			if !scripts.OutcomeOf(said[at].Err).MayHaveRun() {
 				items[i].hold.replied(n, err == nil && said[at].OK)
 			}
 			replies[i] = said[at]

@@ -202,7 +202,7 @@ func (n *node) ended(h *hold, said released, err error) error {
 	case *p == part{}: // another call has ended it
 	case err != nil:
 		p.state = min(p.state, present)
-		p.tried = p.tried || scripts.OutcomeOf(err).Perhaps()
+		p.tried = p.tried || scripts.OutcomeOf(err).MayHaveRun()
 	case said.Value.Ours || p.tried:
 		h.released++
 		h.listeners = max(h.listeners, said.Value.Listeners)

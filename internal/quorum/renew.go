@@ -179,11 +179,11 @@ func (q *Quorum) Recount(ctx context.Context, _, owner string, entries scripts.E
 		}
 	}
 	e := q.newError(q.quorum, errs)
-	perhaps := func(err error) bool { return scripts.OutcomeOf(err).Perhaps() || err == nil }
+	perhaps := func(err error) bool { return scripts.OutcomeOf(err).MayHaveRun() || err == nil }
 	if !e.outcome.Final() && slices.ContainsFunc(errs, perhaps) {
 		e.outcome = scripts.Unknown // perhaps a node has the new count
 	}
-	if !e.outcome.Perhaps() { // no node has it, and the next renewal must not bring it to one
+	if !e.outcome.MayHaveRun() { // no node has it, and the next renewal must not bring it to one
 		h.mu.Lock()
 		h.entries = before
 		h.mu.Unlock()

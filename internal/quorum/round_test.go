@@ -128,7 +128,7 @@ func TestRefusedKeyMakesTheDifference(t *testing.T) {
 		}
 		err := q.newError(3, errs)
 		require.Equal(t, want, scripts.KeyRefused(err), answers)
-		require.Equal(t, want, scripts.OutcomeOf(err) == scripts.Refused && scripts.OutcomeOf(scripts.Lapse(err)) == scripts.Unavailable, answers)
+		require.Equal(t, want, scripts.OutcomeOf(err) == scripts.Refused && scripts.OutcomeOf(scripts.AsLapsed(err)) == scripts.Unavailable, answers)
 	}
 }
 
