@@ -107,7 +107,7 @@ func (n *node) next(most int) (join, leave []string) {
 		switch {
 		case !ch.due():
 		case ch.wanted():
-			for _, ch := range [...]*channel{ch, n.escort(ch)} {
+			for _, ch := range [...]*channel{ch, n.withOwn(ch)} {
 				if ch.due() {
 					ch.phase = joining
 					join = append(join, ch.name)

@@ -20,7 +20,7 @@ func stepwise() (*Subscriber, *node, *link) {
 // question is what the connection of a node asks for.
 func question(t *testing.T, n *node) string {
 	t.Helper()
-	name, err := n.question(n.link)
+	name, err := n.ownToAsk(n.link)
 	require.NoError(t, err)
 	return name
 }

@@ -216,8 +216,8 @@ func (n *node) reportRefused(channels int, err error) {
 // reportUnverified logs once why nobody can ask.
 func (n *node) reportUnverified(err error) {
 	n.s.mu.Lock()
-	known := n.blind
-	n.blind = true
+	known := n.unverified
+	n.unverified = true
 	n.s.mu.Unlock()
 	if !known {
 		n.log.Warn("holdfast: pubsub: cannot ask whether subscriptions are at the server that carries out calls", "error", redact.Error(err))

@@ -24,13 +24,13 @@ type node struct {
 	served   bool   // a connection was accepted once
 
 	// Guarded by Subscriber.mu.
-	link     *link               // whose callbacks count; nil without a connection
-	up       bool                // the link has connected
-	own      *Subscription       // to the channel that only the link has; nil: none yet; closed: nobody can ask for it
-	deaf     time.Duration       // how long the next connection is kept if it is deaf, too; 0: the last one was not
-	blind    bool                // it has been logged that nobody can ask
-	channels map[string]*channel // every channel that is wanted here or not yet dropped
-	queue    []*channel          // channels that may need a command, each at most once
+	link       *link               // whose callbacks count; nil without a connection
+	up         bool                // the link has connected
+	own        *Subscription       // to the channel that only the link has; nil: none yet; closed: nobody can ask for it
+	deaf       time.Duration       // how long the next connection is kept if it is deaf, too; 0: the last one was not
+	unverified bool                // it has been logged that nobody can ask
+	channels   map[string]*channel // every channel that is wanted here or not yet dropped
+	queue      []*channel          // channels that may need a command, each at most once
 }
 
 func newNode(s *Subscriber, addr string) *node {

@@ -36,9 +36,9 @@ func (l *link) verify(n *node) {
 		case <-l.ctx.Done():
 			return
 		}
-		name, err := n.question(l)
+		name, err := n.ownToAsk(l)
 		if name != "" {
-			first, err = nil, n.s.knows(name)
+			first, err = nil, n.s.hasListener(name)
 		}
 		pause = l.pace.verify
 		switch {
@@ -46,7 +46,7 @@ func (l *link) verify(n *node) {
 		case err == nil:
 			retry.last = 0
 			n.answered(l)
-		case err == errDeaf && n.spares(l, began): // the calls may follow it
+		case err == errDeaf && n.keepForNow(l, began): // the calls may follow it
 		case err == errDeaf, errors.Is(err, rueidis.ErrClosing):
 			l.cancel(errDeaf)
 		case err == errOwnRefused, hasCode(err, "NOPERM", "unknown command"):
@@ -54,7 +54,7 @@ func (l *link) verify(n *node) {
 			n.answered(l)
 			pause = l.pace.deaf
 		default:
-			if pause = retry.next(); retry.last == retry.most && declined(err) {
+			if pause = retry.next(); retry.last == retry.most && refusedOddly(err) {
 				n.reportUnverified(err)
 				n.answered(l)
 			}
@@ -62,10 +62,10 @@ func (l *link) verify(n *node) {
 	}
 }
 
-// escort returns the own channel, which is subscribed with the first other one of the connection: the server that has it has
-// had them all. It goes behind, as somebody waits for the first answer. escort returns ch if there is to be none. s.mu is
+// withOwn returns the own channel, which is subscribed with the first other one of the connection: the server that has it has
+// had them all. It goes behind, as somebody waits for the first answer. withOwn returns ch if there is to be none. s.mu is
 // held.
-func (n *node) escort(ch *channel) *channel {
+func (n *node) withOwn(ch *channel) *channel {
 	if n.s.slots != nil {
 		return ch
 	}
@@ -79,9 +79,9 @@ func (n *node) escort(ch *channel) *channel {
 	return n.own.ch
 }
 
-// question returns the own channel if it is to be asked for now, or why it cannot be. It drops the channel when there is
+// ownToAsk returns the own channel if it is to be asked for now, or why it cannot be. It drops the channel when there is
 // no other. It replaces one that was refused, unless the channel after which it is named is live.
-func (n *node) question(l *link) (name string, err error) {
+func (n *node) ownToAsk(l *link) (name string, err error) {
 	n.s.mu.Lock()
 	defer n.s.mu.Unlock()
 	if n.link != l || n.own == nil || n.own.ch == nil {
@@ -107,7 +107,7 @@ func (n *node) question(l *link) (name string, err error) {
 			return "", errOwnRefused
 		}
 		n.dropOwn()
-		n.escort(live)
+		n.withOwn(live)
 	}
 	return name, nil
 }
@@ -120,14 +120,14 @@ func (n *node) dropOwn() {
 	}
 }
 
-// declined tells whether the server, or what stands before it, has answered otherwise than one that will soon do better.
-func declined(err error) bool {
+// refusedOddly tells whether the server, or what stands before it, has answered otherwise than one that will soon do better.
+func refusedOddly(err error) bool {
 	return isReply(err) && !transient(err) && !hasCode(err, "LOADING") || rueidis.IsParseErr(err)
 }
 
-// knows asks the server of the client's calls whether anybody listens to a channel. Its context shows no deadline: for one,
+// hasListener asks the server of the client's calls whether anybody listens to a channel. Its context shows no deadline: for one,
 // rueidis would make calls that come later wait, and give up their connection.
-func (s *Subscriber) knows(name string) error {
+func (s *Subscriber) hasListener(name string) error {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
 	defer time.AfterFunc(s.pace.answer, cancel).Stop()
@@ -155,9 +155,9 @@ func (n *node) answered(l *link) {
 	}
 }
 
-// spares tells whether a connection that is deaf is kept for now: one that has been so from the start. The next one is
+// keepForNow tells whether a connection that is deaf is kept for now: one that has been so from the start. The next one is
 // kept for twice as long.
-func (n *node) spares(l *link, began time.Time) bool {
+func (n *node) keepForNow(l *link, began time.Time) bool {
 	n.s.mu.Lock()
 	defer n.s.mu.Unlock()
 	keep := max(n.deaf, l.pace.verify)
