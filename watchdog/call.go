@@ -19,8 +19,8 @@ type call[H Watched] struct {
 	late   bool     // guarded by mu: the holds have stopped waiting for it
 }
 
-// ready is Lease.call of a hold that is due and waits for a call.
-const ready = math.MaxUint64
+// waitsForCall is Lease.call of a hold that is due and waits for a call.
+const waitsForCall = math.MaxUint64
 
 // take makes a call of holds that are due; nil if there are none, or if Parallel does not allow it. Before w.retryAt, holds
 // are not tried again. mu is held.
@@ -28,9 +28,9 @@ func (w *Watchdog[H]) take(now int64) *call[H] {
 	if len(w.calls) >= w.config.Parallel {
 		return nil
 	}
-	holds, looked := make([]H, 0, min(w.config.Batch, len(w.ready))), 0
-	for ; looked < len(w.ready) && len(holds) < w.config.Batch; looked++ {
-		h := w.ready[looked]
+	holds, looked := make([]H, 0, min(w.config.Batch, len(w.due))), 0
+	for ; looked < len(w.due) && len(holds) < w.config.Batch; looked++ {
+		h := w.due[looked]
 		switch l := h.watched(); {
 		case l.until.Load() <= now: // it has ended meanwhile
 		case l.tries > 0 && now < w.retryAt:
@@ -41,7 +41,7 @@ func (w *Watchdog[H]) take(now int64) *call[H] {
 			holds = append(holds, h)
 		}
 	}
-	w.ready = slices.Delete(w.ready, 0, looked)
+	w.due = slices.Delete(w.due, 0, looked)
 	if len(holds) == 0 {
 		return nil
 	}

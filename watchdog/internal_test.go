@@ -121,7 +121,7 @@ func TestNothingIsKeptOfAHoldThatIsGone(t *testing.T) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		require.Empty(t, r.queue.items)
-		require.Empty(t, r.ready)
+		require.Empty(t, r.due)
 		require.Empty(t, r.calls)
 	})
 }

@@ -14,7 +14,7 @@ type Lease struct {
 	until atomic.Int64
 	epoch *time.Time // immutable after Watch, which writes it before until
 	bound int64      // immutable after Watch: when MaxHold is over, forever if there is none
-	call  uint64     // guarded by mu: the renewal call that is expected to answer, ready while one is waited for, 0 if none
+	call  uint64     // guarded by mu: the renewal call that is expected to answer, waitsForCall while one is waited for, 0 if none
 	index int32      // guarded by mu: in the queue, plus one, 0 if absent
 	tries uint8      // guarded by mu: renewals in a row whose outcome is unknown, at most maxTries
 	fixed bool       // immutable after Watch: it is not renewed
@@ -50,9 +50,9 @@ func (l *Lease) Alive() bool {
 	}
 }
 
-// Over is the reason for which the clock ends the lease: ErrMaxHold if its present deadline is the end of MaxHold,
+// Reason is why the clock ends the lease: ErrMaxHold if its present deadline is the end of MaxHold,
 // ErrFixedLease if it was not to be renewed, otherwise ErrDeadline. It may be called concurrently with everything but Watch.
-func (l *Lease) Over() error {
+func (l *Lease) Reason() error {
 	if until := l.until.Load(); max(until, -until) >= l.bound {
 		return ErrMaxHold
 	}

@@ -82,7 +82,7 @@ func (w *Watchdog[H]) look(now int64) (over []ending[H]) {
 		due := l.call == 0 // else at is only the end of its lease
 		switch until := l.until.Load(); {
 		case until <= now:
-			over = append(over, w.finish(h, l.Over()))
+			over = append(over, w.finish(h, l.Reason()))
 		case at == until || at > now && due && l.tries > 0: // not yet
 			w.soon = 0
 			return over
@@ -90,8 +90,8 @@ func (w *Watchdog[H]) look(now int64) (over []ending[H]) {
 			if at <= now {
 				w.soon = after(now, w.config.Lease/30)
 			}
-			l.call = ready
-			w.ready = append(w.ready, h)
+			l.call = waitsForCall
+			w.due = append(w.due, h)
 			fallthrough
 		default: // the end has moved
 			w.queue.set(until, h)

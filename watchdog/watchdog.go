@@ -83,7 +83,7 @@ type Watchdog[H Watched] struct {
 
 	mu      sync.Mutex
 	queue   queue[H]   // guarded by mu: every hold, by the earlier of its next attempt, if any, and its trusted deadline, as it was then
-	ready   []H        // guarded by mu: holds that are due and wait for a call, and some that have ended meanwhile
+	due     []H        // guarded by mu: holds that are due and wait for a call, and some that have ended meanwhile
 	calls   []*call[H] // guarded by mu: calls that have not returned, in the order of their start
 	called  uint64     // guarded by mu: the number of calls so far
 	soon    int64      // guarded by mu: what is due by then is taken along; 0 once all of it has been looked at

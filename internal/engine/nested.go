@@ -187,7 +187,7 @@ func (e *Engine) countOut(ctx context.Context, s *section) error {
 			waiting = false
 		case <-over.C:
 			if !s.hold.Alive() {
-				return errs.Lost(s.hold.Over())
+				return errs.Lost(s.hold.Reason())
 			}
 		case <-patience:
 			patience, gone = nil, ctx.Done()

@@ -37,7 +37,7 @@ func (en *entry) unlock(ctx context.Context) error {
 		return over
 	}
 	if !h.Alive() {
-		why := h.Over()
+		why := h.Reason()
 		if h.outlived(why) { // the watchdog, which would undo it, is late
 			e.Undo(h.Orphan())
 		}

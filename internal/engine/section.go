@@ -115,7 +115,7 @@ func (en *entry) err() error {
 	case s.over != nil:
 		return s.over
 	case !s.hold.Alive():
-		return errs.Lost(s.hold.Over())
+		return errs.Lost(s.hold.Reason())
 	}
 	return nil
 }
