@@ -35,6 +35,8 @@ type Acquired struct {
 	// Split: nobody may hold the key: owners that asked a quorum at once have each
 	// got some nodes of it. Never set by one node.
 	Split bool
+	// Agreed: others have agreed on this number of permits; 0: not on another.
+	Agreed int
 	// Why says more of another holder, for errors: [errs.HeldBy], or what the nodes of a quorum
 	// said. nil: it is not known whether there is one.
 	Why error

@@ -160,6 +160,8 @@ func (r *harness) contents(moves bool) map[string]string {
 		switch {
 		case key == counter("k"), key == heartbeats("k"), key == scores("k"):
 			all[key] = ""
+		case key == "k" && moves && text(r.t, r.s, "TYPE", "k") == "zset":
+			all[key] = strings.Join(listed(r.t, r.s, "ZRANGE", "k", "0", "-1"), " ")
 		case key != "k" || moves:
 			all[key] = value[:strings.LastIndex(value, "|")]
 		}
@@ -188,11 +190,15 @@ func TestF33_ForeignKey(t *testing.T) {
 	asksForAHold := []string{
 		"plain recount", "plain renew", "plain release", "plain release fenced", "plain give up",
 		"fair confirm", "fair release", "fair release in doubt", "fair release each", "fair leave", "fair leave each",
+		"permits recount", "permits recount plainly", "permits release", "permits release each", "permits give up",
 		"quorum recount", "quorum renew", "quorum end", "quorum end fenced", "quorum end quietly", "quorum end quietly in doubt", "quorum write fence",
 	}
-	readsNoLock := []string{"plain renew", "quorum renew", "fair queue", "quorum check", "quorum check vote", "quorum run id"} // a renewal answers
+	readsNoLock := []string{"plain renew", "permits renew", "quorum renew", "fair queue", "quorum check", "quorum check vote", "quorum run id"} // a renewal answers
 	eachFamily(t, func(t *testing.T, f family, r *harness) {
-		c := f.user(t, r.s, r.vote, "least")
+		c, alike := f.user(t, r.s, r.vote, "least"), "HSET"
+		if f.name == permitted.name {
+			alike = "ZADD"
+		}
 		for _, value := range foreign() {
 			r.clear()
 			r.s.Do(t, strings.Split(value, " ")...)
@@ -201,7 +207,7 @@ func TestF33_ForeignKey(t *testing.T) {
 				err := call(c.wants(t, "k", ofA(1)))
 				r.s.Do(t, "DEL", tombstone("k", ofA(1)), tombstone("k", ofA(2)))
 				about := fmt.Sprintf("%s %s: %.80s", f.name, name, value)
-				if slices.Contains(readsNoLock, f.name+" "+name) || value[:4] == "HSET" && slices.Contains(asksForAHold, f.name+" "+name) {
+				if slices.Contains(readsNoLock, f.name+" "+name) || value[:4] == alike && slices.Contains(asksForAHold, f.name+" "+name) {
 					require.NoError(t, err, about)
 				} else {
 					requireRefused(t, "WRONGTYPE", err, about)

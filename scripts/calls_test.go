@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -35,7 +37,7 @@ type family struct {
 	situations []string // in which they are refused commands and lose replies
 }
 
-var families = []family{plain, inOrder, ofQuorum}
+var families = []family{plain, inOrder, ofQuorum, permitted}
 
 var plain = family{
 	name: "plain", commands: Commands(), keys: "~k ~redisson_lock_token:* ~holdfast_gone:*",
@@ -120,6 +122,38 @@ var ofQuorum = family{
 	},
 }
 
+var permitted = family{
+	name: "permits", commands: PermitsCommands(), keys: "~k ~holdfast_gone:* ~holdfast_permits:*",
+	needless: []string{"publish", "set"}, situations: []string{"free", "permit held", "permits taken", "leases ended", "resized"},
+	calls: map[string]call{
+		"acquire": func(c client) error { return errOf(c.permits().Acquire(c.ctx, c.key, c.owner, lease)) },
+		"acquire each": func(c client) error {
+			return errOf(first(1, func(said []Result[Acquired]) error { return c.permits().AcquireEach(c.ctx, c.asks()[:1], said) }))
+		},
+		"renew": func(c client) error {
+			return c.permits().Renew(c.ctx, lease, []string{c.key}, []string{c.owner}, make([]Answer, 1))
+		},
+		"release": func(c client) error { return errOf(c.permits().Release(c.ctx, c.key, c.owner)) },
+		"give up": func(c client) error { return errOf(c.permits().GiveUp(c.ctx, c.key, c.owner)) },
+		"release each": func(c client) error {
+			return errOf(first(1, func(said []Result[Released]) error {
+				return c.permits().EndEach(c.ctx, []Ending{{Key: c.key, Owner: c.owner}}, said)
+			}))
+		},
+		"recount": func(c client) error {
+			label := "another"
+			return errOf(c.permits().Recount(c.ctx, c.key, c.owner, Entries{Count: 2, Label: &label}))
+		},
+		"recount plainly": func(c client) error { return errOf(c.permits().Recount(c.ctx, c.key, c.owner, Entries{Count: 2})) },
+		"force release":   func(c client) error { return errOf(c.permits().ForceRelease(c.ctx, c.key)) },
+		"inspect":         func(c client) error { return errOf(c.permits().Inspect(c.ctx, c.key)) },
+		"resize":          func(c client) error { return c.permits().Resize(c.ctx, c.key, 3) },
+	},
+}
+
+// permits are of keys with two.
+func (c client) permits() *Permits { return NewPermits(c.Node, 2) }
+
 func recounts(c client) error { return errOf(c.Recount(c.ctx, c.key, c.owner, Entries{Count: 2})) }
 func forces(c client) error   { return errOf(c.ForceRelease(c.ctx, c.key)) }
 func inspects(c client) error { return errOf(c.Inspect(c.ctx, c.key)) }
@@ -159,7 +193,7 @@ func first[T any](holds int, call func([]Result[T]) error) (T, error) {
 // returns client A as that user.
 func (f family) user(t *testing.T, s *redistest.Server, vote *Vote, name string, without ...string) client {
 	t.Helper()
-	rule := []string{"ACL", "SETUSER", name, "reset", "on", ">secret", "resetchannels", "&redisson_lock__channel:*", "-@all", "+hello", "+ping"}
+	rule := []string{"ACL", "SETUSER", name, "reset", "on", ">secret", "resetchannels", "&redisson_lock__channel:*", "&holdfast_permits_channel:*", "-@all", "+hello", "+ping"}
 	rule = append(rule, strings.Fields(f.keys)...)
 	for _, c := range f.commands {
 		if !slices.Contains(without, c) {
@@ -186,10 +220,34 @@ var situations = map[string]func(r *harness){
 		r.follow(ofB(1), ofA(1), ofA(2), ofB(2))
 		r.s.Do(r.t, "HSET", heartbeats("k"), clientA, decimal(serverMillis(r.t, r.s)+3000)) // to be refreshed
 	},
-	"expired":     func(r *harness) { r.follow(ofC(1), ofB(1), ofA(1), ofA(2)); r.expire() },
-	"dead head":   func(r *harness) { r.follow(ofA(1), ofB(1), ofA(2)); r.silence(clientB) },
-	"Java head":   func(r *harness) { r.acquire(ofA(1)); r.javaStands(ofJ(1)); r.waits(ofA(2)) },
+	"expired":       func(r *harness) { r.follow(ofC(1), ofB(1), ofA(1), ofA(2)); r.expire() },
+	"dead head":     func(r *harness) { r.follow(ofA(1), ofB(1), ofA(2)); r.silence(clientB) },
+	"Java head":     func(r *harness) { r.acquire(ofA(1)); r.javaStands(ofJ(1)); r.waits(ofA(2)) },
+	"permit held":   func(r *harness) { r.permits(2, ofA(1)) },
+	"permits taken": func(r *harness) { r.permits(2, ofB(1), ofB(2)) },
+	"leases ended":  func(r *harness) { r.permits(2, ofA(1), ofB(1)); r.endPermits() },
+	"resized": func(r *harness) {
+		r.permits(2, ofA(1))
+		require.NoError(r.t, NewPermits(r.node, 2).Resize(bounded(r.t), "k", 5))
+	},
 	"not checked": func(r *harness) { r.s.Do(r.t, "DEL", marker) },
+}
+
+// permits has owners take permits of the key, of which it has n, with labels.
+func (r *harness) permits(n int, owners ...string) {
+	r.t.Helper()
+	p := NewPermits(NewNodeWith(r.node.client, NodeSettings{Label: "label"}), n)
+	for _, owner := range owners {
+		require.True(r.t, must(p.Acquire(bounded(r.t), "k", owner, lease))(r.t).OK)
+	}
+}
+
+// endPermits ends the leases that permits has given, while Redis has not noticed.
+func (r *harness) endPermits() {
+	r.t.Helper()
+	for _, owner := range listed(r.t, r.s, "ZRANGE", "k", "0", "-1") {
+		r.s.Do(r.t, "ZADD", "k", "XX", decimal(serverMillis(r.t, r.s)-1), owner)
+	}
 }
 
 // find brings about a situation.

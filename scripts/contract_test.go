@@ -47,17 +47,26 @@ func (r *recorder) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisR
 
 // more are situations that bring about the other replies.
 var more = map[string]func(r *harness){
-	"endless":          func(r *harness) { r.acquire(ofB(1)); r.s.Do(r.t, "PERSIST", "k") },
-	"labelled":         func(r *harness) { r.s.Do(r.t, "HSET", "k", ofB(1), "1 a b"); r.s.Do(r.t, "PEXPIRE", "k", "60000") },
-	"labelled endless": func(r *harness) { r.s.Do(r.t, "HSET", "k", ofB(1), "1 a b") },
-	"held by us":       func(r *harness) { r.acquire(ofA(1)) },
-	"another waits":    func(r *harness) { r.follow(ofA(1), ofA(3)) },
-	"Java's turn":      func(r *harness) { r.s.Do(r.t, "RPUSH", queue("k"), ofJ(1)) },
-	"given up":         func(r *harness) { r.s.Do(r.t, "SET", tombstone("k", ofA(1)), "1") },
-	"string":           func(r *harness) { r.s.Do(r.t, "SET", "k", "x") },
-	"another marker":   func(r *harness) { r.s.Do(r.t, "SET", marker, "x") },
-	"listener":         func(r *harness) { r.acquire(ofA(1)); r.subscribe(Channel("k")) },
-	"no messages":      func(r *harness) { r.acquire(ofA(1)); r.s.Do(r.t, "ACL", "SETUSER", "default", "-publish") },
+	"endless":           func(r *harness) { r.acquire(ofB(1)); r.s.Do(r.t, "PERSIST", "k") },
+	"labelled":          func(r *harness) { r.s.Do(r.t, "HSET", "k", ofB(1), "1 a b"); r.s.Do(r.t, "PEXPIRE", "k", "60000") },
+	"labelled endless":  func(r *harness) { r.s.Do(r.t, "HSET", "k", ofB(1), "1 a b") },
+	"held by us":        func(r *harness) { r.acquire(ofA(1)) },
+	"another waits":     func(r *harness) { r.follow(ofA(1), ofA(3)) },
+	"Java's turn":       func(r *harness) { r.s.Do(r.t, "RPUSH", queue("k"), ofJ(1)) },
+	"given up":          func(r *harness) { r.s.Do(r.t, "SET", tombstone("k", ofA(1)), "1") },
+	"permits elsewhere": func(r *harness) { r.permits(3, ofB(1)) },
+	"no label": func(r *harness) {
+		p := NewPermits(r.node, 2)
+		must(p.Acquire(bounded(r.t), "k", ofB(1), lease))(r.t)
+		must(p.Acquire(bounded(r.t), "k", ofB(2), lease))(r.t)
+	},
+	"permit listener":    func(r *harness) { r.permits(2, ofA(1)); r.subscribe(PermitsChannel("k")) },
+	"permit, no message": func(r *harness) { r.permits(2, ofA(1)); r.s.Do(r.t, "ACL", "SETUSER", "default", "-publish") },
+	"other set":          func(r *harness) { r.s.Do(r.t, "ZADD", "k", "1", "x") },
+	"string":             func(r *harness) { r.s.Do(r.t, "SET", "k", "x") },
+	"another marker":     func(r *harness) { r.s.Do(r.t, "SET", marker, "x") },
+	"listener":           func(r *harness) { r.acquire(ofA(1)); r.subscribe(Channel("k")) },
+	"no messages":        func(r *harness) { r.acquire(ofA(1)); r.s.Do(r.t, "ACL", "SETUSER", "default", "-publish") },
 }
 
 // record makes every call in every situation.
@@ -75,6 +84,7 @@ func record(t *testing.T) map[string][]recorded {
 					_ = call(c.wants(t, "k", ofA(1)))
 					h.s.Do(t, "ACL", "SETUSER", "default", "+publish")
 					h.unsubscribe(Channel("k"))
+					h.unsubscribe(PermitsChannel("k"))
 				}
 			}
 		}
@@ -216,7 +226,7 @@ func fits(reply string, m rueidis.RedisMessage) bool {
 // Header, body and Go wrapper of each script say the same.
 func TestContracts(t *testing.T) {
 	calls := record(t)
-	commands := map[string]map[string]bool{"plain": {}, "fair": {}, "quorum": {"script|load": true}}
+	commands := map[string]map[string]bool{"plain": {}, "fair": {}, "permits": {}, "quorum": {"script|load": true}}
 	shared := map[string][]string{ // what other kinds of lock use of plain
 		"renew": {"fair"}, "recount": {"fair", "quorum"}, "release_each": {"quorum"}, "force_release": {"quorum"}, "inspect": {"quorum"},
 	}
@@ -259,7 +269,7 @@ func TestContracts(t *testing.T) {
 			}
 		})
 	}
-	for kind, listed := range map[string][]string{"plain": Commands(), "fair": FairCommands(), "quorum": QuorumCommands()} {
+	for kind, listed := range map[string][]string{"plain": Commands(), "fair": FairCommands(), "permits": PermitsCommands(), "quorum": QuorumCommands()} {
 		used := append(slices.Collect(maps.Keys(commands[kind])), "eval", "evalsha")
 		require.ElementsMatch(t, used, listed, kind)
 	}

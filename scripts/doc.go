@@ -4,9 +4,9 @@
 // programs share the locks.
 //
 // It is exported for the other packages of this module. Stable are the names of keys and
-// channels with what they hold (below), [Channel], and what a Redis user must be allowed
-// to do: [Commands], [FairCommands], [QuorumCommands]. Everything else may change with
-// any release.
+// channels with what they hold (below), [Channel], [PermitsChannel], and what a Redis user must be
+// allowed to do: [Commands], [FairCommands], [PermitsCommands], [QuorumCommands]. Everything else
+// may change with any release.
 //
 // # What is in Redis
 //
@@ -23,6 +23,13 @@
 //	redisson_lock__channel:{key}:client-uuid  channel    a client's inbox: what was granted to its owners, with the key's name
 //	redisson_lock__channel:{key}:owner        channel    the message 0: it is this owner's turn; how Java wakes
 //
+// and for keys with permits, in a layout of our own:
+//
+//	key                             sorted set owner -> epoch ms, by the server's clock: when its lease ends; expires with the last lease
+//	holdfast_permits:{key}          hash       permits -> how many there are; resized -> 1 if an operator has said so; owner -> its label; expires with the last lease, or after a week if resized
+//	holdfast_gone:{key}:owner       string     a tombstone, as above
+//	holdfast_permits_channel:{key}  channel    the message 0: a permit was given back, or their number has changed
+//
 // and on each node of a quorum:
 //
 //	holdfast_node                  string  the marker: since when the node has forgotten nothing; see quorum/check.lua
@@ -38,7 +45,7 @@
 //
 // # The scripts
 //
-// Each is one Lua file in the folder plain, fair or quorum, which begins with its
+// Each is one Lua file in the folder plain, fair, permits or quorum, which begins with its
 // contract: what it does, KEYS, ARGV, every reply, whether it may be repeated. It reads
 // from top to bottom. A line "--@include parts/holder.lua" stands for the text of that
 // file; the folder parts holds what several scripts share. "go run ./hack/printscript
@@ -78,6 +85,15 @@
 //
 // Here, too, AcquireEach, ReleaseEach, LeaveEach and InspectEach are for several keys, and an
 // owner enters once in its life. Renew and Recount are for both kinds.
+//
+// The verbs of [Permits] are those of [Node] without fences, for as many owners as the key has
+// permits. Besides:
+//
+//	Resize         the key has another number of permits, whatever lockers say
+//
+// An owner has its permit while its score is later than the server's clock, whether or not an
+// entry whose lease has ended still stands there: Renew never moves such a score. The next acquire
+// removes these entries, with their labels, 100 at a time.
 //
 // A node of a quorum has calls of its own for what counts as a vote: CheckNode,
 // AcquireVoted, RenewVoted and WriteFence.

@@ -32,12 +32,17 @@ const pageSize = "1000"
 // SCAN. A Scan yields each name that is there all the time, unless its server restarts, or its
 // slot moves.
 func (n *Node) Scans(ctx context.Context, match string) ([]Scan, error) {
+	return n.scans(ctx, match, "hash")
+}
+
+// scans is Scans for keys of that type.
+func (n *Node) scans(ctx context.Context, match, of string) ([]Scan, error) {
 	if n.Cluster == nil {
 		client := n.client
 		if nodes := slices.Collect(maps.Values(client.Nodes())); len(nodes) == 1 {
 			client = nodes[0] // it never changes to another server, where the cursor would mean nothing
 		}
-		return []Scan{n.scan("", client, match)}, nil
+		return []Scan{n.scan("", client, match, of)}, nil
 	}
 	if err := n.Cluster.Refresh(ctx); err != nil {
 		return nil, unasked(err)
@@ -45,20 +50,20 @@ func (n *Node) Scans(ctx context.Context, match string) ([]Scan, error) {
 	var scans []Scan
 	nodes := n.client.Nodes()
 	for _, addr := range n.Cluster.Masters() {
-		scans = append(scans, n.scan(addr, nodes[addr], match))
+		scans = append(scans, n.scan(addr, nodes[addr], match, of))
 	}
 	return scans, nil
 }
 
 var errNotKnown = notAsked{errors.New("the client does not know this master yet")}
 
-func (n *Node) scan(server string, client rueidis.Client, match string) Scan {
+func (n *Node) scan(server string, client rueidis.Client, match, of string) Scan {
 	return Scan{server, func(ctx context.Context, cursor uint64) (Page, error) {
 		if client == nil {
 			return Page{}, errNotKnown
 		}
 		// rueidis does not repeat what is Arbitrary: a server that has restarted has other cursors.
-		cmd := n.client.B().Arbitrary("SCAN", strconv.FormatUint(cursor, 10), "MATCH", match, "COUNT", pageSize, "TYPE", "hash")
+		cmd := n.client.B().Arbitrary("SCAN", strconv.FormatUint(cursor, 10), "MATCH", match, "COUNT", pageSize, "TYPE", of)
 		said, err := client.Do(ctx, cmd.Build()).AsScanEntry()
 		if err != nil {
 			return Page{}, n.allowed(0, n.explained(ctx, err))

@@ -24,7 +24,7 @@ func (s script) onShards() script {
 
 var shardCommands = strings.NewReplacer("'PUBLISH'", "'SPUBLISH'", "'NUMSUB'", "'SHARDNUMSUB'")
 
-//go:embed plain/*.lua fair/*.lua quorum/*.lua parts/*.lua
+//go:embed plain/*.lua fair/*.lua permits/*.lua quorum/*.lua parts/*.lua
 var files embed.FS
 
 // loaded holds the text of each script by its name; immutable after init.
@@ -91,6 +91,16 @@ func FairCommands() []string {
 	return append(Commands(),
 		"lindex", "llen", "lpop", "lpos", "lrange", "lrem", "lset", "ltrim", "pubsub|numsub", "rpush",
 		"zadd", "zcard", "zcount", "zrem", "zremrangebyrank", "zscore")
+}
+
+// PermitsCommands returns the commands that a Redis user needs for the scripts of permits, in lower
+// case.
+func PermitsCommands() []string {
+	return []string{
+		"eval", "evalsha",
+		"del", "exists", "hdel", "hexists", "hget", "hmget", "hrandfield", "hset", "pexpire", "publish", "set", "time",
+		"zadd", "zcard", "zcount", "zrange", "zrangebyscore", "zrem", "zscore",
+	}
 }
 
 // ClusterCommands returns the commands that a Redis user of a Redis Cluster needs besides

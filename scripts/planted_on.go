@@ -14,6 +14,10 @@ func planted(s script) script {
 	case seed.ReviveLost && s == renew:
 		return scriptOf(strings.Replace(s.text, "call('HEXISTS', key, ARGV[i + 1])",
 			"call('EXISTS', key) == 0 and call('HSET', key, ARGV[i + 1], '1') or call('HEXISTS', key, ARGV[i + 1])", 1))
+	case seed.ReviveLost && s == permitsRenew:
+		return scriptOf(strings.Replace(s.text, "not ends or tonumber(ends) <= now", "not ends", 1))
+	case seed.OneMore && (s == permitsAcquire || s == permitsAcquireEach):
+		return scriptOf(strings.Replace(s.text, ">= tonumber(agreed)", "> tonumber(agreed)", 1))
 	case seed.LastFirst && s == fairEnter:
 		return scriptOf(strings.Replace(s.text, "'RPUSH'", "'LPUSH'", 1))
 	}

@@ -9,6 +9,13 @@ import (
 
 var renew = load("plain/renew.lua")
 
+// renewal is how a kind of lock renews: by a script, which is given for each key also the name of
+// what belongs to it; nil: nothing.
+type renewal struct {
+	script script
+	more   func(key string) string
+}
+
 // Answer is what Renew learned about one hold.
 type Answer uint8
 
@@ -35,6 +42,10 @@ var renewArgs = sync.Pool{New: func() any { return new([]string) }}
 // touch costs the others two round trips more, and 21 calls in place of one; so do keys of
 // a Redis Cluster's slot that moves, of which each node has some, but up to 111 calls.
 func (n *Node) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
+	return n.renewEach(ctx, renewal{planted(renew), nil}, lease, keys, owners, answers)
+}
+
+func (n *Node) renewEach(ctx context.Context, by renewal, lease time.Duration, keys, owners []string, answers []Answer) error {
 	clear(answers)
 	if err := CheckLease(lease); err != nil {
 		return err
@@ -43,7 +54,7 @@ func (n *Node) Renew(ctx context.Context, lease time.Duration, keys, owners []st
 		return refuse("%d keys, %d owners and %d answers: not as many of each, or none", len(keys), len(owners), len(answers))
 	}
 	if !n.BySlot() {
-		if err := n.renew(ctx, lease, keys, owners, answers); !crossed(err) {
+		if err := n.renew(ctx, by, lease, keys, owners, answers); !crossed(err) {
 			return err
 		}
 	}
@@ -53,7 +64,7 @@ func (n *Node) Renew(ctx context.Context, lease time.Duration, keys, owners []st
 		for at, i := range indexes {
 			slotKeys[at], slotOwners[at] = keys[i], owners[i]
 		}
-		err := n.renew(ctx, lease, slotKeys, slotOwners, said)
+		err := n.renew(ctx, by, lease, slotKeys, slotOwners, said)
 		for at, i := range indexes {
 			answers[i] = said[at]
 		}
@@ -62,23 +73,28 @@ func (n *Node) Renew(ctx context.Context, lease time.Duration, keys, owners []st
 }
 
 // renew is Renew for keys of one slot.
-func (n *Node) renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
-	err := n.renewAtOnce(ctx, lease, keys, owners, answers)
+func (n *Node) renew(ctx context.Context, by renewal, lease time.Duration, keys, owners []string, answers []Answer) error {
+	err := n.renewAtOnce(ctx, by, lease, keys, owners, answers)
 	alone := func(err error) bool { return forbidden(err) || divided(err) }
 	if alone(err) && len(keys) > 1 {
-		err = apart(len(keys), alone, func(i, j int) error { return n.renewAtOnce(ctx, lease, keys[i:j], owners[i:j], answers[i:j]) })
+		err = apart(len(keys), alone, func(i, j int) error { return n.renewAtOnce(ctx, by, lease, keys[i:j], owners[i:j], answers[i:j]) })
 	}
 	return err
 }
 
 // renewAtOnce is one call of Renew.
-func (n *Node) renewAtOnce(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
+func (n *Node) renewAtOnce(ctx context.Context, by renewal, lease time.Duration, keys, owners []string, answers []Answer) error {
 	room := renewArgs.Get().(*[]string)
 	args := (*room)[:0]
-	args = append(args, keys...)
+	for _, key := range keys {
+		if args = append(args, key); by.more != nil {
+			args = append(args, by.more(key))
+		}
+	}
+	all := len(args)
 	args = append(args, millis(lease))
 	args = append(args, owners...)
-	reply, short, err := n.write(ctx, planted(renew), len(keys), args...)
+	reply, short, err := n.write(ctx, by.script, all, args...)
 	clear(args)
 	*room = args
 	renewArgs.Put(room)

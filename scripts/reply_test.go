@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -109,8 +110,11 @@ func FuzzReplies(f *testing.F) {
 		check(err, ours)
 
 		h, err := parseHolder(m, nil)
-		check(err, h != Holder{})
-		require.Equal(t, h.Owner == "", h == Holder{})
+		check(err, !reflect.DeepEqual(h, Holder{}))
+		require.Equal(t, h.Owner == "", reflect.DeepEqual(h, Holder{}))
+		h, err = parsePermits(m, nil)
+		check(err, !reflect.DeepEqual(h, Holder{}))
+		require.Equal(t, h.Owner == "", len(h.Holders) == 0)
 
 		answers := make([]Answer, 3)
 		if err = parseRenewed(m, nil, answers); err == nil {

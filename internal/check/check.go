@@ -15,6 +15,8 @@ const (
 	minLease = 100 * time.Millisecond     // below it, a round trip may outlast the lease
 	MaxLease = 100 * 365 * 24 * time.Hour // above it, sums of durations come near their limit
 
+	MaxPermits = 10_000 // of a key; scripts/parts/count.lua says it too
+
 	maxWaiterTTL = 30 * 365 * 24 * time.Hour // scripts/parts/settings.lua takes 12 digits of ms
 )
 
@@ -76,6 +78,14 @@ func MaxHold(d time.Duration) error {
 func Label(label string) error {
 	if len(label) > maxLabel {
 		return errs.Invalid("label has %d bytes, at most %d are allowed", len(label), maxLabel)
+	}
+	return nil
+}
+
+// Permits returns an error that says what is wrong if a key cannot have n permits.
+func Permits(n int) error {
+	if n < 1 || n > MaxPermits {
+		return errs.Invalid("%d permits: not from 1 to %d", n, MaxPermits)
 	}
 	return nil
 }

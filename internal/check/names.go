@@ -9,6 +9,7 @@ const (
 	ScoresPrefix     = "redisson_lock_timeout" // their sorted set
 	HeartbeatsPrefix = "holdfast_heartbeat"    // the hash that says which of their clients are alive
 	TombstonePrefix  = "holdfast_gone"         // the tombstones
+	PermitsPrefix    = "holdfast_permits"      // the settings of permits
 	LatchPrefix      = "redisson_unlock_latch" // Java's own notes of releases
 )
 
@@ -17,7 +18,7 @@ const (
 var Helpers = [...]struct {
 	Prefix string
 	Each   bool // a lock has several, each with an owner or another id behind
-}{{CounterPrefix, false}, {QueuePrefix, false}, {ScoresPrefix, false}, {HeartbeatsPrefix, false}, {TombstonePrefix, true}, {LatchPrefix, true}}
+}{{CounterPrefix, false}, {QueuePrefix, false}, {ScoresPrefix, false}, {HeartbeatsPrefix, false}, {PermitsPrefix, false}, {TombstonePrefix, true}, {LatchPrefix, true}}
 
 // ReadHolds, with a number behind it, ends the names that Java gives to the read holds of
 // a lock. Java sets them whatever was there before.

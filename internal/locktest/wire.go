@@ -166,6 +166,7 @@ var scriptNames = sync.OnceValue(func() map[string]string {
 	names := map[string]string{}
 	for name, text := range scripts.Scripts() {
 		name, _, _ = strings.Cut(name, "/")
+		name = strings.TrimPrefix(name, "permits_")
 		if name == "release" || name == "release_each" {
 			name = "end"
 		}

@@ -25,6 +25,7 @@ const (
 	NilAfterLoss     = false // Unlock returns nil after a loss
 	LateDone         = false // the end of a lease is told a little late
 	FenceTwice       = false // a hand-over in memory gives the same fence again
+	OneMore          = false // a key has one permit more than agreed
 	LastFirst        = false // a waiter enters at the front of the queue
 	HandOverAny      = false // a hand-over in memory passes on a fixed or capped lease to a waiter that asked for another
 )

@@ -27,6 +27,7 @@ var (
 	NilAfterLoss     = os.Getenv(Env) == "nil after loss"
 	LateDone         = os.Getenv(Env) == "late done"
 	FenceTwice       = os.Getenv(Env) == "fence twice"
+	OneMore          = os.Getenv(Env) == "one more"
 	LastFirst        = os.Getenv(Env) == "last first"
 	HandOverAny      = os.Getenv(Env) == "hand over any"
 )

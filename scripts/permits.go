@@ -1,0 +1,218 @@
+package scripts
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/internal/check"
+)
+
+var (
+	permitsAcquire      = load("permits/acquire.lua")
+	permitsAcquireEach  = load("permits/acquire_each.lua")
+	permitsRenew        = load("permits/renew.lua")
+	permitsRelease      = load("permits/release.lua")
+	permitsReleaseEach  = load("permits/release_each.lua")
+	permitsForceRelease = load("permits/force_release.lua")
+	permitsRecount      = load("permits/recount.lua")
+	permitsInspect      = load("permits/inspect.lua")
+	permitsResize       = load("permits/resize.lua")
+)
+
+// Permits runs the scripts of keys that several owners may hold at once, on one Redis. Its methods
+// are as those of [Node].
+type Permits struct {
+	node *Node  // immutable
+	n    int    // how many permits a key has; immutable
+	text string // the same; immutable
+}
+
+// NewPermits returns a Permits on node, for keys with n permits. It does no I/O.
+func NewPermits(node *Node, n int) *Permits { return &Permits{node, n, decimal(int64(n))} }
+
+// PermitsChannel returns the channel that is notified when a permit of key is given back. The
+// message is the digit 0.
+func PermitsChannel(key string) string { return named("holdfast_permits_channel", key) }
+
+// settings returns the hash that says how many permits key has.
+func settings(key string) string { return named(check.PermitsPrefix, key) }
+
+// Acquire takes one of the permits of key for owner, for one lease from now. Else it changes
+// nothing: Remaining is of the lease that ends first, or others have Agreed on another number.
+// It may be repeated as [Node.Acquire]; GiveUp undoes what an unanswered call may have done.
+func (p *Permits) Acquire(ctx context.Context, key, owner string, lease time.Duration) (Acquired, error) {
+	if err := checkHold(key, owner, lease); err != nil {
+		return Acquired{}, err
+	}
+	return p.node.take(ctx, parsePermit, planted(permitsAcquire), 3,
+		key, settings(key), tombstone(key, owner), owner, millis(lease), p.text, p.node.Label)
+}
+
+// AcquireEach does as Acquire for each of asks by itself, and fills results, one for each.
+func (p *Permits) AcquireEach(ctx context.Context, asks []Ask, results []Result[Acquired]) error {
+	keys, args := make([]string, 0, 7*len(asks)+1), make([]string, 0, 4*len(asks)) // room for eachArgs
+	for _, a := range asks {
+		if err := checkHold(a.Key, a.Owner, a.Lease); err != nil {
+			return err
+		}
+		keys = append(keys, a.Key, settings(a.Key), tombstone(a.Key, a.Owner))
+		args = append(args, a.Owner, millis(a.Lease), p.text, p.node.Label)
+	}
+	return invokeEach(ctx, p.node, planted(permitsAcquireEach), len(asks), keys, args, results, parsePermit)
+}
+
+// Renew is [Node.Renew]. A lease that is over is NotOurs.
+func (p *Permits) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
+	return p.node.renewEach(ctx, renewal{planted(permitsRenew), settings}, lease, keys, owners, answers)
+}
+
+// Release is [Node.Release].
+func (p *Permits) Release(ctx context.Context, key, owner string) (Released, error) {
+	return p.End(ctx, Ending{Key: key, Owner: owner})
+}
+
+// GiveUp is [Node.GiveUp].
+func (p *Permits) GiveUp(ctx context.Context, key, owner string) (Released, error) {
+	return p.End(ctx, Ending{Key: key, Owner: owner, Doubt: true})
+}
+
+// End is Release, or GiveUp of an owner in doubt. It always notifies.
+func (p *Permits) End(ctx context.Context, h Ending) (Released, error) {
+	keys, args, err := h.permitArgs(make([]string, 0, 6), nil)
+	if err != nil {
+		return Released{}, err
+	}
+	return parseReleased(p.node.invoke(ctx, permitsRelease, len(keys), append(keys, args...)...))
+}
+
+// EndEach does as End for each of holds by itself, and fills results, one for each.
+func (p *Permits) EndEach(ctx context.Context, holds []Ending, results []Result[Released]) (err error) {
+	keys, args := make([]string, 0, 6*len(holds)+1), make([]string, 0, 3*len(holds)) // room for eachArgs
+	for _, h := range holds {
+		if keys, args, err = h.permitArgs(keys, args); err != nil {
+			return err
+		}
+	}
+	return invokeEach(ctx, p.node, permitsReleaseEach, len(holds), keys, args, results, parseReleased)
+}
+
+// permitArgs appends the KEYS and ARGV of permits_release.
+func (h Ending) permitArgs(keys, args []string) ([]string, []string, error) {
+	other, more := h.Key, ""
+	if h.Doubt {
+		other, more = tombstone(h.Key, h.Owner), "tombstone"
+	}
+	return append(keys, h.Key, settings(h.Key), other), append(args, h.Owner, PermitsChannel(h.Key), more), CheckKey(h.Key)
+}
+
+// ForceRelease takes back all permits of key; existed tells whether any was taken. See
+// [Node.ForceRelease].
+func (p *Permits) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
+	if err := CheckKey(key); err != nil {
+		return false, err
+	}
+	return parseBool(p.node.invoke(ctx, permitsForceRelease, 2, key, settings(key), PermitsChannel(key)))
+}
+
+// Recount sets the label of the owner's hold, and says whether it is the owner's. Nested entries
+// are not counted in Redis. It may be repeated.
+func (p *Permits) Recount(ctx context.Context, key, owner string, entries Entries) (ours bool, err error) {
+	if err := CheckKey(key); err != nil {
+		return false, err
+	}
+	label := p.node.Label
+	if entries.Label != nil {
+		label = *entries.Label
+	}
+	m, short, err := p.node.write(ctx, permitsRecount, 2, key, settings(key), owner, label)
+	if ours, err = parseBool(m, err); ours {
+		err = short
+	}
+	return ours, err
+}
+
+// Resize sets how many permits key has, whatever the lockers say, until nobody has used it for a
+// week. It may be repeated.
+func (p *Permits) Resize(ctx context.Context, key string, n int) error {
+	if err := CheckKey(key); err != nil {
+		return err
+	}
+	if err := check.Permits(n); err != nil {
+		return unsent(err)
+	}
+	_, err := parseBool(p.node.invoke(ctx, permitsResize, 2, key, settings(key), decimal(int64(n)), PermitsChannel(key)))
+	return err
+}
+
+// Inspect returns who has the permits of key; of the one whose lease ends first, the Holder itself.
+func (p *Permits) Inspect(ctx context.Context, key string) (Holder, error) {
+	if err := CheckKey(key); err != nil {
+		return Holder{}, err
+	}
+	return parsePermits(p.node.invoke(ctx, permitsInspect, 2, key, settings(key)))
+}
+
+// InspectEach is as that of [Node].
+func (p *Permits) InspectEach(ctx context.Context, names []string) ([]Result[Holder], error) {
+	return p.node.inspectEach(ctx, permitsInspect, names, func(name string) []string { return []string{name, settings(name)} }, parsePermits)
+}
+
+// Scans is [Node.Scans].
+func (p *Permits) Scans(ctx context.Context, match string) ([]Scan, error) {
+	return p.node.scans(ctx, match, "zset")
+}
+
+// EvictionPolicy is [Node.EvictionPolicy].
+func (p *Permits) EvictionPolicy(ctx context.Context) (string, error) {
+	return p.node.EvictionPolicy(ctx)
+}
+
+// parsePermit is parseAcquired, or reads on which number others have agreed.
+func parsePermit(m rueidis.RedisMessage, err error) (Acquired, error) {
+	if err != nil || !m.IsArray() {
+		return parseAcquired(m, err)
+	}
+	values, _ := m.ToArray()
+	if len(values) != 1 {
+		return Acquired{}, errReply
+	}
+	agreed, err := integer(values[0], nil)
+	if err != nil || check.Permits(int(agreed)) != nil {
+		return Acquired{}, errReply
+	}
+	return Acquired{Agreed: int(agreed)}, nil
+}
+
+func parsePermits(m rueidis.RedisMessage, err error) (Holder, error) {
+	values, err := array(m, err)
+	if err != nil || len(values)%3 != 1 {
+		return Holder{}, unexpected(err)
+	}
+	permits, err := integer(values[0], nil)
+	if err != nil || permits < 0 || permits > math.MaxInt32 {
+		return Holder{}, errReply
+	}
+	var all []Holder
+	for values = values[1:]; len(values) > 0; values = values[3:] {
+		owner, wrong := values[0].ToString()
+		left, err := integer(values[1], wrong)
+		label, bad := values[2].ToString()
+		if err != nil || bad != nil || owner == "" || left < 1 {
+			return Holder{}, errReply
+		}
+		h := Holder{Owner: owner, Label: label, Entries: 1}
+		if h.Remaining, err = remaining(left); err != nil {
+			return Holder{}, err
+		}
+		all = append(all, h)
+	}
+	h := Holder{}
+	if len(all) > 0 {
+		h = all[0]
+	}
+	h.Permits, h.Holders = int(permits), all
+	return h, nil
+}

@@ -1,0 +1,80 @@
+-- permits_acquire: take one of the permits of a key for an owner that has never had one. An owner has its permit as long as its
+-- score is later than the server's clock.
+-- KEYS[1]  the permits, sorted set owner -> epoch ms: when its lease ends
+-- KEYS[2]  their settings, hash permits -> how many there are; resized -> 1 if an operator has said so; owner -> its label
+-- KEYS[3]  the owner's tombstone, string
+-- ARGV[1]  owner
+-- ARGV[2]  lease in ms, 1 to 999999999999999
+-- ARGV[3]  how many permits there are, 1 to 10000. An operator's number counts instead
+-- ARGV[4]  label of the owner; empty: none
+-- Reply    0    the owner has a permit: taken now, or found so (then nothing is changed)
+--          > 0  all are taken: ms until the first of their leases ends
+--          text  the same, a space, and the label of that owner
+--          {permits}  the key has another number of permits, on which others have agreed; nothing is changed
+--          -2   the owner has been given up by release, which left a tombstone, or its lease has ended; nothing is changed
+-- Repeat: safe. The owner's own entry is found and left as it is.
+local permits, settings, owner, lease, wanted, label = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+if #owner == 0 then
+  return redis.error_reply('ERR owner must not be empty')
+end
+--@include parts/lease.lua
+--@include parts/count.lua
+
+if redis.call('EXISTS', KEYS[3]) == 1 then
+  return -2
+end
+--@include parts/permits.lua
+--@include parts/now.lua
+local said = redis.call('HMGET', settings, 'permits', 'resized')
+local agreed, resized = said[1] or wanted, said[2]
+if agreed ~= wanted and not resized then
+  return {tonumber(agreed)}
+end
+local ends = redis.call('ZSCORE', permits, owner)
+if ends then
+  return tonumber(ends) > now and 0 or -2
+end
+if redis.call('ZCOUNT', permits, live, '+inf') >= tonumber(agreed) then
+  local first = redis.call('ZRANGEBYSCORE', permits, live, '+inf', 'WITHSCORES', 'LIMIT', '0', '1')
+  local left, of = math.max(first[2] - now, 1), redis.call('HGET', settings, first[1])
+  return of and left .. ' ' .. of or left
+end
+local ended = redis.call('ZRANGEBYSCORE', permits, '-inf', string.format('%.0f', now), 'LIMIT', '0', '100')
+local last = math.max(now + lease, redis.call('ZRANGE', permits, '-1', '-1', 'WITHSCORES')[2] or 0)
+local stale = not any and #redis.call('HRANDFIELD', settings, '3') > (said[1] and 1 or 0) + (resized and 1 or 0)
+
+local fields = {'permits', agreed}
+if resized then
+  fields = {'permits', agreed, 'resized', '1'}
+end
+if label ~= '' then
+  fields[#fields + 1] = owner
+  fields[#fields + 1] = label
+end
+local set = redis.pcall('HSET', settings, unpack(fields)) -- first: Redis refuses it when out of memory
+if type(set) == 'table' then
+  return set
+end
+if stale then -- labels of owners that went with the sorted set
+  redis.pcall('DEL', settings)
+  redis.call('HSET', settings, unpack(fields))
+end
+local refused = redis.pcall('ZADD', permits, string.format('%.0f', now + lease), owner)
+if type(refused) ~= 'table' then
+  --@include parts/keep.lua
+  refused = kept ~= 1 and kept
+end
+if refused then -- no permit without expiry must stay
+  redis.call('ZREM', permits, owner)
+  if said[1] then
+    redis.call('HDEL', settings, owner)
+  else
+    redis.call('DEL', settings)
+  end
+  return refused
+end
+if ended[1] then
+  redis.pcall('ZREM', permits, unpack(ended))
+  redis.pcall('HDEL', settings, unpack(ended))
+end
+return 0

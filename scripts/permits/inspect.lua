@@ -1,0 +1,17 @@
+-- permits_inspect: the permits of a key and who has them. Changes nothing.
+-- KEYS[1]  the permits, sorted set owner -> epoch ms: when its lease ends
+-- KEYS[2]  their settings, hash
+-- Reply    {permits, holder...}  how many there are, 0: not agreed; and for each that is taken, the first to end first: owner, ms
+--          until its lease ends, label or empty
+-- Repeat: safe.
+local permits, settings = KEYS[1], KEYS[2]
+--@include parts/permits.lua
+--@include parts/now.lua
+local reply = {tonumber(redis.call('HGET', settings, 'permits') or 0)}
+local holders = redis.call('ZRANGEBYSCORE', permits, live, '+inf', 'WITHSCORES')
+for i = 1, #holders, 2 do
+  reply[#reply + 1] = holders[i]
+  reply[#reply + 1] = math.max(holders[i + 1] - now, 1)
+  reply[#reply + 1] = redis.call('HGET', settings, holders[i]) or ''
+end
+return reply

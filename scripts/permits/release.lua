@@ -1,0 +1,37 @@
+-- permits_release: give back the owner's permit, and notify the channel of the key. It works on a Redis that is out of memory.
+-- KEYS[1]  the permits, sorted set owner -> epoch ms: when its lease ends
+-- KEYS[2]  their settings, hash. They go with the last permit, unless an operator has set their number
+-- KEYS[3]  what ARGV[3] needs: the owner's tombstone, string; else the permits again
+-- ARGV[1]  owner
+-- ARGV[2]  channel of the key; the message is 0
+-- ARGV[3]  empty      nothing more
+--          tombstone  an unanswered acquire of the owner may still arrive: leave a tombstone for a minute, so that it takes nothing
+-- Reply    >= 0  given back: the number of subscribers that were notified
+--          -1    the owner has no permit; if its lease has ended, what is left of it is removed
+--          -2    given back; Redis refused the message
+-- Repeat: safe. The second finds no entry, and renews the tombstone.
+local permits, settings, owner = KEYS[1], KEYS[2], ARGV[1]
+if ARGV[3] ~= '' and ARGV[3] ~= 'tombstone' then
+  return redis.error_reply('ERR what else must be empty or tombstone')
+end
+
+--@include parts/now.lua
+local ends = redis.call('ZSCORE', permits, owner)
+local stays = redis.call('ZCARD', permits) > 1 or redis.call('HEXISTS', settings, 'resized') == 1
+redis.call('ZREM', permits, owner)
+if ARGV[3] == 'tombstone' then
+  redis.pcall('SET', KEYS[3], '1', 'PX', '60000')
+end
+if not ends then
+  return -1
+end
+if stays then
+  redis.pcall('HDEL', settings, owner)
+else
+  redis.pcall('DEL', settings)
+end
+if tonumber(ends) <= now then
+  return -1
+end
+local notified = redis.pcall('PUBLISH', ARGV[2], '0')
+return type(notified) == 'number' and notified or -2

@@ -1,0 +1,273 @@
+package scripts
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// permitted3 is a server with keys that have three permits, and label as the owners' label.
+func permitted3(t *testing.T) (*redistest.Server, *Permits) {
+	s := redistest.Start(t)
+	return s, NewPermits(NewNodeWith(s.Client(t), NodeSettings{Label: "label"}), 3)
+}
+
+// takes has owners take permits of the key k.
+func takes(t *testing.T, p *Permits, owners ...string) {
+	t.Helper()
+	for _, owner := range owners {
+		require.Equal(t, Acquired{OK: true}, must(p.Acquire(bounded(t), "k", owner, lease))(t), owner)
+	}
+}
+
+// taken are the owners that have a permit of k.
+func taken(t *testing.T, p *Permits) (owners []string) {
+	t.Helper()
+	for _, h := range must(p.Inspect(bounded(t), "k"))(t).Holders {
+		owners = append(owners, h.Owner)
+	}
+	return owners
+}
+
+func isFull(t *testing.T, p *Permits, owner string) {
+	t.Helper()
+	a := must(p.Acquire(bounded(t), "k", owner, lease))(t)
+	require.False(t, a.OK || a.Gone, owner)
+	require.ErrorContains(t, a.Why, "label")
+	require.InDelta(t, lease, a.Remaining, float64(slack))
+}
+
+// over ends the lease of an owner while Redis has not noticed.
+func over(t *testing.T, s *redistest.Server, owner string) {
+	t.Helper()
+	s.Do(t, "ZADD", "k", "XX", decimal(serverMillis(t, s)), owner)
+}
+
+func TestG1_AsManyOwnersAsPermits(t *testing.T) {
+	s, p := permitted3(t)
+	takes(t, p, ofA(1), ofA(2), ofB(1))
+	isFull(t, p, ofB(2))
+	takes(t, p, ofA(1)) // again
+	require.Equal(t, Released{Ours: true}, must(p.Release(bounded(t), "k", ofA(1)))(t))
+	require.Equal(t, Released{}, must(p.Release(bounded(t), "k", ofA(1)))(t))
+	takes(t, p, ofB(2))
+	isFull(t, p, ofA(3))
+	require.Equal(t, []string{ofA(2), ofB(1), ofB(2)}, taken(t, p))
+	over(t, s, ofB(1)) // at this very millisecond
+	takes(t, p, ofA(3))
+	isFull(t, p, ofA(4))
+	require.ElementsMatch(t, []string{ofA(2), ofB(2), ofA(3)}, taken(t, p))
+	require.EqualValues(t, 3, number(t, s, "ZCARD", "k"))
+	require.ElementsMatch(t, []string{"permits", ofA(2), ofB(2), ofA(3)}, listed(t, s, "HKEYS", settings("k")), "the label of the ended one is gone")
+}
+
+// Both keys last until the last lease ends, and go with the last permit.
+func TestG7_PermitsLeaveNothing(t *testing.T) {
+	s, p := permitted3(t)
+	must(p.Acquire(bounded(t), "k", ofA(1), time.Hour))(t)
+	takes(t, p, ofA(2))
+	for _, name := range []string{"k", settings("k")} {
+		lasts(t, s, name, time.Hour)
+	}
+	must(p.Release(bounded(t), "k", ofA(1)))(t)
+	answers := make([]Answer, 1)
+	require.NoError(t, p.Renew(bounded(t), lease, []string{"k"}, []string{ofA(2)}, answers))
+	require.Equal(t, []Answer{Renewed}, answers)
+	for _, name := range []string{"k", settings("k")} {
+		lasts(t, s, name, lease)
+	}
+	must(p.Release(bounded(t), "k", ofA(2)))(t)
+	require.Empty(t, state(t, s))
+
+	takes(t, p, ofA(3))
+	over(t, s, ofA(3))
+	require.Equal(t, Released{}, must(p.Release(bounded(t), "k", ofA(3)))(t), "it was over")
+	require.Empty(t, state(t, s))
+}
+
+// A renewal that comes late finds the entry of the lease, perhaps, but brings it not back.
+func TestG1_ALateRenewalRevivesNoPermit(t *testing.T) {
+	s, p := permitted3(t)
+	takes(t, p, ofA(1), ofA(2), ofA(3))
+	over(t, s, ofA(2))
+	answers := make([]Answer, 4)
+	owners := []string{ofA(1), ofA(2), ofA(3), ofB(1)}
+	require.NoError(t, p.Renew(bounded(t), lease, []string{"k", "k", "k", "k"}, owners, answers))
+	require.Equal(t, []Answer{Renewed, NotOurs, Renewed, NotOurs}, answers)
+	require.False(t, must(p.Recount(bounded(t), "k", ofA(2), Entries{Count: 1}))(t))
+	require.True(t, must(p.Acquire(bounded(t), "k", ofA(2), lease))(t).Gone)
+	takes(t, p, ofB(1))
+	isFull(t, p, ofB(2))
+	s.Do(t, "DEL", "k")
+	require.NoError(t, p.Renew(bounded(t), lease, []string{"k", "k", "k", "k"}, owners, answers))
+	require.Equal(t, []Answer{NotOurs, NotOurs, NotOurs, NotOurs}, answers)
+	require.EqualValues(t, 0, number(t, s, "EXISTS", "k"))
+}
+
+func TestF7_AnOwnerThatIsGivenUpTakesNoPermit(t *testing.T) {
+	_, p := permitted3(t)
+	takes(t, p, ofA(1))
+	require.True(t, must(p.GiveUp(bounded(t), "k", ofA(1)))(t).Ours)
+	require.False(t, must(p.GiveUp(bounded(t), "k", ofA(2)))(t).Ours)
+	for _, owner := range []string{ofA(1), ofA(2)} {
+		require.True(t, must(p.Acquire(bounded(t), "k", owner, lease))(t).Gone)
+	}
+	require.Empty(t, taken(t, p))
+}
+
+func TestPermitsAreAgreed(t *testing.T) {
+	s, p := permitted3(t)
+	other := NewPermits(p.node, 5)
+	takes(t, p, ofA(1))
+	before := state(t, s)
+	require.Equal(t, Acquired{Agreed: 3}, must(other.Acquire(bounded(t), "k", ofB(1), lease))(t))
+	said := make([]Result[Acquired], 2)
+	require.NoError(t, other.AcquireEach(bounded(t), []Ask{{"k", ofB(1), lease}, {"free", ofB(1), lease}}, said))
+	require.Equal(t, []Result[Acquired]{{Value: Acquired{Agreed: 3}}, {Value: Acquired{OK: true}}}, said)
+	must(other.Release(bounded(t), "free", ofB(1)))(t)
+	require.Equal(t, before, state(t, s))
+	must(p.Release(bounded(t), "k", ofA(1)))(t)
+	takes(t, other, ofB(1), ofB(2), ofB(3), ofB(4), ofB(5))
+}
+
+// What an operator says counts for all lockers, also after an idle time.
+func TestResize(t *testing.T) {
+	s, p := permitted3(t)
+	other := NewPermits(p.node, 7)
+	takes(t, p, ofA(1), ofA(2), ofA(3))
+	require.NoError(t, p.Resize(bounded(t), "k", 4))
+	takes(t, other, ofB(1))
+	isFull(t, p, ofA(4))
+	require.NoError(t, p.Resize(bounded(t), "k", 2))
+	require.Len(t, taken(t, p), 4, "who has a permit keeps it")
+	require.NoError(t, p.Renew(bounded(t), lease, []string{"k"}, []string{ofA(3)}, make([]Answer, 1)))
+	for _, owner := range []string{ofA(1), ofA(2), ofA(3)} {
+		isFull(t, p, ofA(4))
+		must(p.Release(bounded(t), "k", owner))(t)
+	}
+	takes(t, p, ofA(5))
+	isFull(t, other, ofB(2))
+	must(p.Release(bounded(t), "k", ofA(5)))(t)
+	must(p.Release(bounded(t), "k", ofB(1)))(t)
+	const week = 7 * 24 * time.Hour
+	lasts(t, s, settings("k"), week)
+	require.ElementsMatch(t, []string{"permits", "resized"}, listed(t, s, "HKEYS", settings("k")))
+	takes(t, p, ofB(6), ofB(7))
+	isFull(t, p, ofB(8))
+	lasts(t, s, "k", lease)
+	require.True(t, must(p.ForceRelease(bounded(t), "k"))(t))
+	require.False(t, must(p.ForceRelease(bounded(t), "k"))(t))
+	require.ElementsMatch(t, []string{"permits", "resized"}, listed(t, s, "HKEYS", settings("k")))
+	h := must(p.Inspect(bounded(t), "k"))(t)
+	require.Equal(t, Holder{Permits: 2}, h)
+	must(p.Acquire(bounded(t), "k", ofB(9), 30*24*time.Hour))(t)
+	lasts(t, s, settings("k"), 30*24*time.Hour)
+	require.NoError(t, p.Resize(bounded(t), "k", 3))
+	lasts(t, s, settings("k"), 30*24*time.Hour)
+	for _, n := range []int{0, -1, check.MaxPermits + 1} {
+		requireRefused(t, "permits", p.Resize(bounded(t), "k", n))
+	}
+}
+
+// All leases have ended, and Redis has removed their owners at once: their labels do not stay.
+func TestG7_NoLabelOutlivesItsOwner(t *testing.T) {
+	s, p := permitted3(t)
+	for _, resized := range []bool{false, true} {
+		takes(t, p, ofA(1), ofA(2))
+		if resized {
+			require.NoError(t, p.Resize(bounded(t), "k", 2))
+		}
+		s.Do(t, "DEL", "k")
+		takes(t, p, ofA(3))
+		want := []string{"permits", ofA(3)}
+		if resized {
+			want = append(want, "resized")
+		}
+		require.ElementsMatch(t, want, listed(t, s, "HKEYS", settings("k")))
+		s.Do(t, "DEL", "k", settings("k"))
+	}
+	for i := range 250 { // as many as two calls and a half remove
+		s.Do(t, "ZADD", "k", "1", ofB(i+1))
+		s.Do(t, "HSET", settings("k"), ofB(i+1), "x", "permits", "3")
+	}
+	for i := range 3 {
+		require.EqualValues(t, 250-100*i+i, number(t, s, "ZCARD", "k"), "a call removes 100")
+		takes(t, p, ofA(10+i))
+	}
+	require.EqualValues(t, 4, number(t, s, "HLEN", settings("k")))
+	isFull(t, p, ofA(20))
+}
+
+func TestLabelsOfPermits(t *testing.T) {
+	s, p := permitted3(t)
+	takes(t, p, ofA(1))
+	label := "mine"
+	require.True(t, must(p.Recount(bounded(t), "k", ofA(1), Entries{Count: 2, Label: &label}))(t))
+	require.Equal(t, label, must(p.Inspect(bounded(t), "k"))(t).Label)
+	label = ""
+	require.True(t, must(p.Recount(bounded(t), "k", ofA(1), Entries{Count: 2, Label: &label}))(t))
+	require.Empty(t, must(p.Inspect(bounded(t), "k"))(t).Label)
+	s.Do(t, "DEL", settings("k"))
+	require.True(t, must(p.Recount(bounded(t), "k", ofA(1), Entries{Count: 2}))(t))
+	require.EqualValues(t, 0, number(t, s, "EXISTS", settings("k")))
+	require.Equal(t, 0, must(p.Inspect(bounded(t), "k"))(t).Permits)
+}
+
+// An acquire fails cleanly; what keeps or ends a lease works.
+func TestF30_PermitsOutOfMemory(t *testing.T) {
+	s, p := permitted3(t)
+	takes(t, p, ofA(1), ofA(2), ofA(3))
+	s.Do(t, "PEXPIRE", "k", "5000")
+	s.Do(t, "HSET", settings("k"), "permits", "4")
+	s.Do(t, "CONFIG", "SET", "maxmemory", "1")
+	before, more := state(t, s), NewPermits(p.node, 4)
+	for _, key := range []string{"k", "free"} {
+		_, err := more.Acquire(bounded(t), key, ofB(1), lease)
+		require.ErrorContains(t, err, "OOM")
+		require.Equal(t, Unavailable, OutcomeOf(err))
+		require.Equal(t, before, state(t, s))
+	}
+	answers := make([]Answer, 2)
+	score := number(t, s, "ZSCORE", "k", ofA(1))
+	for number(t, s, "ZSCORE", "k", ofA(1)) == score {
+		require.NoError(t, p.Renew(bounded(t), lease+time.Second, []string{"k", "k"}, []string{ofA(1), ofA(2)}, answers))
+		require.Equal(t, []Answer{Renewed, Renewed}, answers)
+	}
+	lasts(t, s, "k", lease+time.Second)
+	label := "another"
+	require.True(t, must(p.Recount(bounded(t), "k", ofA(1), Entries{Count: 2, Label: &label}))(t))
+	require.Equal(t, label, text(t, s, "HGET", settings("k"), ofA(1)))
+	require.True(t, must(p.Release(bounded(t), "k", ofA(1)))(t).Ours)
+	require.True(t, must(p.GiveUp(bounded(t), "k", ofA(2)))(t).Ours)
+	require.EqualValues(t, 1, number(t, s, "EXISTS", tombstone("k", ofA(2))))
+	require.False(t, must(p.GiveUp(bounded(t), "k", ofB(1)))(t).Ours)
+	require.EqualValues(t, 1, number(t, s, "EXISTS", tombstone("k", ofB(1))))
+	require.True(t, must(p.ForceRelease(bounded(t), "k"))(t))
+}
+
+// Many renewals in one call, of keys that Redis refuses among them.
+func TestRenewPermitsOfManyKeys(t *testing.T) {
+	s, p := permitted3(t)
+	var keys, owners []string
+	for i := range 300 {
+		keys, owners = append(keys, fmt.Sprint("key", i)), append(owners, ofA(i+1))
+		must(p.Acquire(bounded(t), keys[i], owners[i], lease))(t)
+	}
+	s.Do(t, "SET", keys[7], "x")
+	s.Do(t, "DEL", keys[8])
+	answers := make([]Answer, len(keys))
+	require.NoError(t, p.Renew(bounded(t), 2*lease, keys, owners, answers))
+	for i, a := range answers {
+		if i == 7 || i == 8 {
+			require.Equal(t, NotOurs, a)
+			continue
+		}
+		require.Equal(t, Renewed, a, i)
+		lasts(t, s, keys[i], 2*lease)
+	}
+}
