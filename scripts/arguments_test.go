@@ -50,6 +50,12 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 		wrong("lease", r.vote.acquire, voted, "2", ownA, v)
 		wrong("reserve", acquire, three, ownA, "1000", "1", v, "0")
 		wrong("entries", recount, one, ownA, v)
+		wrong("entries", permitsRecount, two, ownA, v)
+		wrong("lease", permitsAcquire, three, ownA, v, "3", "1")
+		wrong("lease", permitsAcquireEach, three, "3", ownA, v, "3", "1")
+		wrong("lease", permitsRenew, two, v, ownA)
+		wrong("permits", permitsAcquire, three, ownA, "1000", v, "1")
+		wrong("permits", permitsResize, two, v, "c")
 		if v != "" {
 			wrong("last fence", release, two, ownA, "c", v)
 			wrong("last fence", releaseEach, two, "2", ownA, "", v)
@@ -62,6 +68,16 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 	for _, epoch := range []string{"", "x", "a b", "ab\n", "'"} {
 		wrong("epoch", quorumCheck, []string{marker}, epoch, "1000", "3", "mark")
 	}
+	for _, n := range []string{"10001", "010", "99999", "100000"} {
+		wrong("permits", permitsAcquire, three, ownA, "1000", n, "1")
+		wrong("permits", permitsResize, two, n, "c")
+	}
+	wrong("owner", permitsAcquire, three, "", "1000", "3", "1")
+	wrong("owners", permitsRenew, two, "1000")
+	wrong("owners", permitsRenew, two, "1000", ownA, ownA)
+	wrong("owners", permitsRenew, three, "1000", ownA)
+	wrong("what else", permitsRelease, three, ownA, "c", "x")
+	wrong("what else", permitsReleaseEach, three, "3", ownA, "c", "x")
 	wrong("owner", acquire, two, "", "1000")
 	wrong("owner", acquire, three, "", "1000", "1", "1", "0")
 	for _, owner := range []string{"", clientA, clientA + ":1", ofJ(1), ofA(1)[1:]} {

@@ -48,7 +48,7 @@ func (p *Permits) Acquire(ctx context.Context, key, owner string, lease time.Dur
 		return Acquired{}, err
 	}
 	return p.node.take(ctx, parsePermit, planted(permitsAcquire), 3,
-		key, settings(key), tombstone(key, owner), owner, millis(lease), p.text, p.node.Label)
+		key, settings(key), tombstone(key, owner), owner, millis(lease), p.text, p.node.one)
 }
 
 // AcquireEach does as Acquire for each of asks by itself, and fills results, one for each.
@@ -59,7 +59,7 @@ func (p *Permits) AcquireEach(ctx context.Context, asks []Ask, results []Result[
 			return err
 		}
 		keys = append(keys, a.Key, settings(a.Key), tombstone(a.Key, a.Owner))
-		args = append(args, a.Owner, millis(a.Lease), p.text, p.node.Label)
+		args = append(args, a.Owner, millis(a.Lease), p.text, p.node.one)
 	}
 	return invokeEach(ctx, p.node, planted(permitsAcquireEach), len(asks), keys, args, results, parsePermit)
 }
@@ -117,21 +117,9 @@ func (p *Permits) ForceRelease(ctx context.Context, key string) (existed bool, e
 	return parseBool(p.node.invoke(ctx, permitsForceRelease, 2, key, settings(key), PermitsChannel(key)))
 }
 
-// Recount sets the label of the owner's hold, and says whether it is the owner's. Nested entries
-// are not counted in Redis. It may be repeated.
+// Recount is [Node.Recount].
 func (p *Permits) Recount(ctx context.Context, key, owner string, entries Entries) (ours bool, err error) {
-	if err := CheckKey(key); err != nil {
-		return false, err
-	}
-	label := p.node.Label
-	if entries.Label != nil {
-		label = *entries.Label
-	}
-	m, short, err := p.node.write(ctx, permitsRecount, 2, key, settings(key), owner, label)
-	if ours, err = parseBool(m, err); ours {
-		err = short
-	}
-	return ours, err
+	return p.node.recount(ctx, permitsRecount, entries, owner, key, settings(key))
 }
 
 // Resize sets how many permits key has, whatever the lockers say, until nobody has used it for a
@@ -188,7 +176,7 @@ func parsePermit(m rueidis.RedisMessage, err error) (Acquired, error) {
 
 func parsePermits(m rueidis.RedisMessage, err error) (Holder, error) {
 	values, err := array(m, err)
-	if err != nil || len(values)%3 != 1 {
+	if err != nil || len(values)%4 != 1 {
 		return Holder{}, unexpected(err)
 	}
 	permits, err := integer(values[0], nil)
@@ -196,15 +184,9 @@ func parsePermits(m rueidis.RedisMessage, err error) (Holder, error) {
 		return Holder{}, errReply
 	}
 	var all []Holder
-	for values = values[1:]; len(values) > 0; values = values[3:] {
-		owner, wrong := values[0].ToString()
-		left, err := integer(values[1], wrong)
-		label, bad := values[2].ToString()
-		if err != nil || bad != nil || owner == "" || left < 1 {
-			return Holder{}, errReply
-		}
-		h := Holder{Owner: owner, Label: label, Entries: 1}
-		if h.Remaining, err = remaining(left); err != nil {
+	for values = values[1:]; len(values) > 0; values = values[4:] {
+		h, err := holderOf(values[:4])
+		if err != nil {
 			return Holder{}, err
 		}
 		all = append(all, h)

@@ -209,9 +209,11 @@ func TestLabelsOfPermits(t *testing.T) {
 	label := "mine"
 	require.True(t, must(p.Recount(bounded(t), "k", ofA(1), Entries{Count: 2, Label: &label}))(t))
 	require.Equal(t, label, must(p.Inspect(bounded(t), "k"))(t).Label)
+	require.Equal(t, 2, must(p.Inspect(bounded(t), "k"))(t).Entries)
 	label = ""
-	require.True(t, must(p.Recount(bounded(t), "k", ofA(1), Entries{Count: 2, Label: &label}))(t))
+	require.True(t, must(p.Recount(bounded(t), "k", ofA(1), Entries{Count: 1, Label: &label}))(t))
 	require.Empty(t, must(p.Inspect(bounded(t), "k"))(t).Label)
+	require.Equal(t, 1, must(p.Inspect(bounded(t), "k"))(t).Entries)
 	s.Do(t, "DEL", settings("k"))
 	require.True(t, must(p.Recount(bounded(t), "k", ofA(1), Entries{Count: 2}))(t))
 	require.EqualValues(t, 0, number(t, s, "EXISTS", settings("k")))
@@ -241,7 +243,7 @@ func TestF30_PermitsOutOfMemory(t *testing.T) {
 	lasts(t, s, "k", lease+time.Second)
 	label := "another"
 	require.True(t, must(p.Recount(bounded(t), "k", ofA(1), Entries{Count: 2, Label: &label}))(t))
-	require.Equal(t, label, text(t, s, "HGET", settings("k"), ofA(1)))
+	require.Equal(t, "2 another", text(t, s, "HGET", settings("k"), ofA(1)))
 	require.True(t, must(p.Release(bounded(t), "k", ofA(1)))(t).Ours)
 	require.True(t, must(p.GiveUp(bounded(t), "k", ofA(2)))(t).Ours)
 	require.EqualValues(t, 1, number(t, s, "EXISTS", tombstone("k", ofA(2))))

@@ -1,19 +1,20 @@
 -- permits_acquire: take one of the permits of a key for an owner that has never had one. An owner has its permit as long as its
 -- score is later than the server's clock.
 -- KEYS[1]  the permits, sorted set owner -> epoch ms: when its lease ends
--- KEYS[2]  their settings, hash permits -> how many there are; resized -> 1 if an operator has said so; owner -> its label
+-- KEYS[2]  their settings, hash permits -> how many there are; resized -> 1 if an operator has said so; owner -> count and
+--          label, as in the field of a lock
 -- KEYS[3]  the owner's tombstone, string
 -- ARGV[1]  owner
 -- ARGV[2]  lease in ms, 1 to 999999999999999
 -- ARGV[3]  how many permits there are, 1 to 10000. An operator's number counts instead
--- ARGV[4]  label of the owner; empty: none
+-- ARGV[4]  what the owner's field holds: 1, and behind a space its label, if it has one
 -- Reply    0    the owner has a permit: taken now, or found so (then nothing is changed)
 --          > 0  all are taken: ms until the first of their leases ends
 --          text  the same, a space, and the label of that owner
 --          {permits}  the key has another number of permits, on which others have agreed; nothing is changed
 --          -2   the owner has been given up by release, which left a tombstone, or its lease has ended; nothing is changed
 -- Repeat: safe. The owner's own entry is found and left as it is.
-local permits, settings, owner, lease, wanted, label = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local permits, settings, owner, lease, wanted, value = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 if #owner == 0 then
   return redis.error_reply('ERR owner must not be empty')
 end
@@ -36,26 +37,22 @@ if ends then
 end
 if redis.call('ZCOUNT', permits, live, '+inf') >= tonumber(agreed) then
   local first = redis.call('ZRANGEBYSCORE', permits, live, '+inf', 'WITHSCORES', 'LIMIT', '0', '1')
-  local left, of = math.max(first[2] - now, 1), redis.call('HGET', settings, first[1])
-  return of and left .. ' ' .. of or left
+  local left, label = math.max(first[2] - now, 1), string.match(redis.call('HGET', settings, first[1]) or '', '^%d+ (.+)$')
+  return label and left .. ' ' .. label or left
 end
 local ended = redis.call('ZRANGEBYSCORE', permits, '-inf', string.format('%.0f', now), 'LIMIT', '0', '100')
 local last = math.max(now + lease, redis.call('ZRANGE', permits, '-1', '-1', 'WITHSCORES')[2] or 0)
 local stale = not any and #redis.call('HRANDFIELD', settings, '3') > (said[1] and 1 or 0) + (resized and 1 or 0)
 
-local fields = {'permits', agreed}
+local fields = {'permits', agreed, owner, value}
 if resized then
-  fields = {'permits', agreed, 'resized', '1'}
-end
-if label ~= '' then
-  fields[#fields + 1] = owner
-  fields[#fields + 1] = label
+  fields[5], fields[6] = 'resized', '1'
 end
 local set = redis.pcall('HSET', settings, unpack(fields)) -- first: Redis refuses it when out of memory
 if type(set) == 'table' then
   return set
 end
-if stale then -- labels of owners that went with the sorted set
+if stale then -- fields of owners that went with the sorted set
   redis.pcall('DEL', settings)
   redis.call('HSET', settings, unpack(fields))
 end

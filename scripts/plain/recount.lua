@@ -5,13 +5,11 @@
 -- Reply    1    set
 --          0    the owner does not hold the lock; nothing is changed
 -- Repeat: safe. The count is given, not added to.
-local entries = string.match(ARGV[2], '^([1-9]%d*)$') or string.match(ARGV[2], '^([1-9]%d*) .')
-if not entries or #entries > 9 then
-  return redis.error_reply('ERR entries must be a whole number from 1 to 999999999')
-end
+local value = ARGV[2]
+--@include parts/entries.lua
 
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
   return 0
 end
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+redis.call('HSET', KEYS[1], ARGV[1], value)
 return 1
