@@ -48,6 +48,18 @@ var (
 	ErrNotReplicated = errors.New("not on enough replicas")
 )
 
+// PermitsError is the error of a lock call of a semaphore whose key others use with another number
+// of permits, for errors.As. Nothing was taken. It lasts as long as any permit is taken, or until an
+// operator sets the number; see semaphore.Locker.Resize.
+type PermitsError struct {
+	Wanted int // by this locker: the n of semaphore.New
+	Agreed int // by those that use the key
+}
+
+func (e *PermitsError) Error() string {
+	return fmt.Sprintf("%d permits wanted, but others use the key with %d", e.Wanted, e.Agreed)
+}
+
 // ErrHeld, in a [QuorumError], is the answer of a node on which another holds the lock. No call returns
 // it: see [ErrNotAcquired].
 var ErrHeld = errors.New("held by another")

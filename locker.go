@@ -95,15 +95,28 @@ type Operator interface {
 type Status struct {
 	Key       string
 	Held      bool
-	Owner     string        // of any client, Redisson's included; "" if free
+	Owner     string        // of any client, Redisson's included; "" if free; of a semaphore, the one whose lease ends first
 	Label     string        // of the owner, see [WithLabel] and [Label]; "" for Redisson's
 	Entries   int           // levels of nesting; 0 if free
 	Remaining time.Duration // until the lease ends if it is not renewed; negative: it has no end
-	Waiting   int           // of fair: length of the queue, including dead waiters not yet removed
+	Waiting   int           // of fair: length of the queue, including dead waiters not yet removed; of semaphore: those of this locker
+	Permits   int           // of semaphore: how many there are; 0 if nothing is agreed, as nobody holds one
+	Holders   []Holder      // of semaphore: all of them, the first to end first
 }
 
-// String describes the state for logs, without the owner and its label.
+// Holder is one of several holders of a key.
+type Holder struct {
+	Owner     string
+	Label     string        // see [WithLabel] and [Label]
+	Entries   int           // levels of nesting
+	Remaining time.Duration // until the lease ends if it is not renewed
+}
+
+// String describes the state for logs, without owners and their labels.
 func (s Status) String() string {
+	if s.Permits > 0 {
+		return fmt.Sprintf("%d of %d permits taken, %v until one ends, %d waiting here", len(s.Holders), s.Permits, s.Remaining, s.Waiting)
+	}
 	if !s.Held {
 		return fmt.Sprintf("free, %d waiting", s.Waiting)
 	}

@@ -13,7 +13,7 @@ import (
 func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
 	return engine.Call(ctx, l.engine, "inspect", key, func(_ context.Context, name string) (holdfast.Status, error) {
 		said, err := l.quorum.Inspect(name)
-		return engine.StatusOf(key, said), err
+		return l.engine.StatusOf(key, said), err
 	})
 }
 

@@ -69,7 +69,7 @@ func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration,
 func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
 	return engine.Call(ctx, l.engine, "inspect", key, func(ctx context.Context, name string) (holdfast.Status, error) {
 		said, err := l.backend.Inspect(ctx, name)
-		return engine.StatusOf(key, said), err
+		return l.engine.StatusOf(key, said), err
 	})
 }
 

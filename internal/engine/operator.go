@@ -65,9 +65,20 @@ func (e *Engine) Force(caller context.Context, key string, f func(ctx context.Co
 }
 
 // StatusOf is the public form of Redis' reply about a key.
-func StatusOf(key string, said scripts.Holder) holdfast.Status {
-	return holdfast.Status{
+func (e *Engine) StatusOf(key string, said scripts.Holder) holdfast.Status {
+	s := holdfast.Status{
 		Key: key, Held: said.Owner != "", Owner: said.Owner, Label: said.Label,
-		Entries: said.Entries, Remaining: said.Remaining, Waiting: said.Waiting,
+		Entries: said.Entries, Remaining: said.Remaining, Waiting: said.Waiting, Permits: said.Permits,
 	}
+	for _, h := range said.Holders {
+		s.Holders = append(s.Holders, holdfast.Holder{Owner: h.Owner, Label: h.Label, Entries: h.Entries, Remaining: h.Remaining})
+	}
+	if e.Several { // nobody else knows of them
+		e.With(e.Prefix+key, func(k *Key) {
+			if k != nil {
+				s.Waiting = k.Count()
+			}
+		})
+	}
+	return s
 }

@@ -39,6 +39,8 @@ type Kind struct {
 	// Fair says that waiters stand in a queue in Redis and are granted the key in
 	// its order; else they listen to the key's channel and race for it.
 	Fair bool
+	// Permits says that it is a semaphore with one permit for each key, and so has no fences.
+	Permits bool
 	// Nodes is of how many independent masters a quorum is made that locks keys; 0:
 	// one Redis does.
 	Nodes int

@@ -1,0 +1,79 @@
+package single
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/racing"
+	"github.com/holdfast-go/holdfast/internal/seed"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// Permits is a [racing.Backend] of keys that several owners may hold at once, on one Redis.
+// Acquires go out in batches, and so do releases with what gives up owners. Its other methods are
+// those of [scripts.Permits].
+type Permits struct {
+	*scripts.Permits
+	server
+	n        int // permits of a key; immutable
+	acquires *batcher[none, scripts.Ask, scripts.Acquired]
+	ends     *batcher[none, scripts.Ending, scripts.Released]
+}
+
+var _ interface {
+	engine.AsksPolicy
+	engine.Lists
+} = (*Permits)(nil)
+
+// NewPermits returns an engine on the Redis of client for keys with n permits, and its backend.
+func NewPermits(client rueidis.Client, c engine.Config, n int) (*engine.Engine, *Permits) {
+	c.Several = true
+	p := &Permits{server: connect(client, c), n: n}
+	p.Permits = scripts.NewPermits(p.node, n)
+	p.acquires = newBatcher(fewOn(p.node), p.calls.Go, func(ctx context.Context, _ none, a scripts.Ask) (scripts.Acquired, error) {
+		return p.Permits.Acquire(ctx, a.Key, a.Owner, a.Lease)
+	}, alike(p.AcquireEach))
+	p.ends = newBatcher(fewOn(p.node), p.calls.Go, func(ctx context.Context, _ none, e scripts.Ending) (scripts.Released, error) {
+		return p.End(ctx, e)
+	}, alike(p.EndEach))
+	return racing.New(p, c), p
+}
+
+// Acquire takes a permit, alone or in a batch. That others have agreed on another number is an
+// error.
+func (p *Permits) Acquire(ctx context.Context, key, owner string, lease time.Duration, _ int64) (scripts.Acquired, error) {
+	said, err := p.acquires.do(ctx, none{}, scripts.Ask{Key: key, Owner: owner, Lease: lease})
+	if err == nil && said.Agreed != 0 {
+		return scripts.Acquired{}, disagreed{&holdfast.PermitsError{Wanted: p.n, Agreed: said.Agreed}}
+	}
+	return said, err
+}
+
+// disagreed is that error. Redis has refused the call.
+type disagreed struct{ error }
+
+func (disagreed) Outcome() scripts.Outcome { return scripts.Refused }
+func (d disagreed) Unwrap() error          { return d.error }
+
+// Release gives back a permit, alone or in a batch.
+func (p *Permits) Release(ctx context.Context, key, owner string, _ int64) (scripts.Released, error) {
+	if seed.ReleaseAny {
+		_, err := p.ForceRelease(ctx, key)
+		return scripts.Released{Ours: true}, err
+	}
+	return p.ends.do(ctx, none{}, scripts.Ending{Key: key, Owner: owner})
+}
+
+// GiveUp gives up an owner, alone or in a batch.
+func (p *Permits) GiveUp(ctx context.Context, key, owner string) (scripts.Released, error) {
+	return p.ends.do(ctx, none{}, scripts.Ending{Key: key, Owner: owner, Doubt: !seed.NoTombstones})
+}
+
+// Subscribe listens to the releases of key.
+func (p *Permits) Subscribe(key string) racing.Subscription {
+	return p.subscriber.Subscribe(scripts.PermitsChannel(key))
+}

@@ -1,0 +1,64 @@
+// Package semaphore lets up to n holders have a key at once, on one Redis: at most five exports,
+// or three calls of a partner's API, over all processes.
+//
+//	locker, err := semaphore.New(client, 5)
+//	err = locker.Do(ctx, "exports", func(ctx context.Context) error { … })
+//
+// Lock takes one of the n permits of a key, and Unlock gives it back. The calls, leases, errors and
+// options are those of the locks; with n = 1 it is a mutex. A permit belongs to the caller of Lock,
+// and its context re-enters it. A caller that locks a key again without that context asks for
+// another permit.
+//
+// # What is authoritative
+//
+// Redis says which owners have permits: a sorted set under the key's own name has an entry for each,
+// whose score is the end of its lease on the clock of the server. An owner has its permit while its
+// score is later than that clock. No client's clock counts. A hash beside it,
+// holdfast_permits:{key}, has the number of permits, and what people see of the owners.
+// The holder itself knows for how long it may believe in its lease: until its trusted deadline,
+//
+//	start of the last acquire or renewal that succeeded + lease − margin
+//	margin = lease/100 + 2 ms
+//
+// on the monotonic clock. So a lease ends here before Redis can give the permit to anybody else, as
+// long as clocks advance at rates within 1 %. The states of a lease are those of package rlock.
+//
+// # The number of permits
+//
+// The first locker that takes a permit writes its n. As long as any permit is taken, a locker with
+// another n gets a [holdfast.PermitsError], with both numbers. So a new version of a program that
+// has another n works as soon as no permit of the old number is taken. To change the number in use,
+// call [Locker.Resize] or the command holdfast resize: from then on an operator's number counts for
+// all, old programs and new ones, until nobody has used the key for a week.
+//
+// # At each failure
+//
+//   - The holder's process dies: its permit is free within one lease. Nothing has to be cleaned up
+//     for that: whoever asks next finds that the lease has ended, and waiters of other processes ask
+//     when it should have.
+//   - The holder's process is paused: its lease ends meanwhile. A renewal that comes late finds it
+//     ended, and never brings it back, even if its entry still stands there.
+//   - A reply is lost: repeating is harmless; an acquire is undone, and a tombstone keeps one that
+//     arrives later from taking a permit.
+//   - A message is lost, the subscription drops: waiters look again when it is back, and at the
+//     latest when the first lease should have ended.
+//   - Redis is away: waits ride it out for [holdfast.WithMaxOutage]; holders go on until their
+//     trusted deadlines.
+//   - Redis loses its memory: others may get permits while holders still believe in theirs, until
+//     the next renewal of these. If the clock of the server jumps ahead, leases end early there, with
+//     the same effect; if it jumps back, crashed holders keep their permits for longer.
+//   - Redis is out of memory: no permit is given; those that are held are renewed and given back.
+//
+// # Waiting
+//
+// A caller asks Redis unless others wait for the key in its locker. The waiters of one locker
+// queue in its memory, and one loop talks to Redis for all of them, while others of the locker hold
+// permits. A message wakes the loop when a permit has been given back or their number has changed,
+// and it goes on until Redis refuses: as many waiters go on as there is room. Within one locker a
+// permit goes from holder to waiter in memory for up to [holdfast.WithLocalHandover]; then the locker
+// gives it back, and steps back for as many releases of others as there are other processes that
+// listen.
+//
+// Calls of goroutines of one locker that are made at the same time go out as one, as those of
+// rlock.
+package semaphore

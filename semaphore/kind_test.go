@@ -1,0 +1,87 @@
+package semaphore_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/semaphore"
+)
+
+func TestMain(m *testing.M) { locktest.Main(m, kind) }
+
+// kind adapts a semaphore with one permit to the conformance suite: it is a mutex.
+var kind = locktest.Kind{Name: "semaphore", Permits: true, New: func(client rueidis.Client, o locktest.Options) (locktest.Locker, error) {
+	l, err := semaphore.New(client, 1, o)
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}}
+
+// open makes a locker on a client of its own, which is closed with the test.
+func open(t testing.TB, s *redistest.Server, n int, opts ...holdfast.Option) *semaphore.Locker {
+	t.Helper()
+	l, err := semaphore.New(s.Client(t), n, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, l.Close()) })
+	return l
+}
+
+func TestF8_OptionsAreRefused(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	for want, opts := range map[string][]holdfast.Option{
+		"New: WithFencing":            {holdfast.WithFencing()},
+		"WithFenceExpiry needs":       {holdfast.WithFenceExpiry(time.Hour)},
+		"option is nil":               {nil},
+		"WithLease: lease 0s":         {holdfast.WithLease(0)},
+		"client is not of a Redis Cl": {holdfast.WithShardedPubSub(true)},
+	} {
+		l, err := semaphore.New(client, 3, opts...)
+		require.Nil(t, l)
+		require.ErrorContains(t, err, want)
+		require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
+	}
+	_, err := semaphore.New(nil, 3)
+	require.ErrorContains(t, err, "client is nil")
+	for _, n := range []int{0, -1, semaphore.MaxPermits + 1} {
+		_, err := semaphore.New(client, n)
+		require.ErrorContains(t, err, "semaphore: New")
+		require.ErrorContains(t, err, "permits: not from 1 to 10000")
+		require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
+		l, err := semaphore.New(client, 3)
+		require.NoError(t, err)
+		require.ErrorIs(t, l.Resize(t.Context(), "k", n), holdfast.ErrInvalidArgument)
+		require.NoError(t, l.Close())
+	}
+}
+
+func TestPermitsAreAgreed(t *testing.T) {
+	s := redistest.Start(t)
+	three, five, ctx := open(t, s, 3), open(t, s, 5), locktest.Bounded(t)
+	lease := locktest.Lock(t, three, ctx, "k")
+	for _, err := range []error{
+		locktest.ErrOf(five.Lock(ctx, "k")), locktest.ErrOf(five.TryLock(ctx, "k")), locktest.ErrOf(five.TryLockFor(ctx, "k", time.Minute)),
+	} {
+		var disagreed *holdfast.PermitsError
+		require.True(t, errors.As(err, &disagreed), err)
+		require.Equal(t, holdfast.PermitsError{Wanted: 5, Agreed: 3}, *disagreed)
+		require.EqualError(t, err, `holdfast: lock "k": 5 permits wanted, but others use the key with 3`)
+		require.NotErrorIs(t, err, holdfast.ErrNotAcquired)
+		require.NotErrorIs(t, err, holdfast.ErrUnavailable)
+	}
+	require.NoError(t, lease.Unlock(ctx))
+	require.NoError(t, locktest.Lock(t, five, ctx, "k").Unlock(ctx))
+
+	lease = locktest.Lock(t, three, ctx, "k")
+	require.NoError(t, five.Resize(ctx, "k", 2))
+	require.NoError(t, lease.Unlock(ctx))
+	require.NoError(t, locktest.Lock(t, five, ctx, "k").Unlock(ctx))
+	require.NoError(t, locktest.Lock(t, three, ctx, "k").Unlock(ctx))
+}
