@@ -76,6 +76,10 @@ func (e *Engine) lock(ctx context.Context, key string, wait time.Duration, opts 
 	return lease, err
 }
 
+// mostAtOnce is how many first attempts for a key may be under way, with Config.Several, from which
+// on a caller that may wait does so: a crowd must not ask for what few can have.
+const mostAtOnce = 256
+
 // enter makes the first attempt, or adds a waiter and returns it, so that the frame
 // of enter is gone during the wait.
 func (e *Engine) enter(ctx context.Context, name string, t Terms, onPlace func(int), wait bool) (lease *holdfast.Lease, k *Key, w *Waiter, err error) {
@@ -92,7 +96,7 @@ func (e *Engine) enter(ctx context.Context, name string, t Terms, onPlace func(i
 	switch {
 	case sh.closed:
 		err = holdfast.ErrClosed
-	case k == nil, !wait && k.Idle(), e.Several && k.First() == nil:
+	case k == nil, !wait && k.Idle(), e.Several && k.First() == nil && (!wait || k.calls < mostAtOnce):
 		k = e.begin(sh, name)
 		sh.Unlock()
 		lease, w, err = e.firstAttempt(ctx, k, t, onPlace, wait)

@@ -104,11 +104,11 @@ func (k *Key) insert(w, next *Waiter) {
 }
 
 // pushEarly makes w the first waiter: the caller of a first attempt came before the others. With
-// several first attempts at once, those that began earlier stay before it.
+// several first attempts at once, those that did not begin later stay before it.
 func (k *Key) pushEarly(w *Waiter) {
 	first := k.First()
 	next, at := first, 0
-	for k.engine.Several && at < k.Count() && next.Since < w.Since {
+	for k.engine.Several && at < k.Count() && next.Since <= w.Since {
 		next, at = next.next, at+1
 	}
 	k.insert(w, next)

@@ -217,7 +217,7 @@ func (r *Harness) Traceless(key string) {
 		return
 	}
 	var traces []string
-	Await(r.T, func() bool { traces = left(r.T, s, r.Name(key)); return len(traces) == 0 }, "traces of a wait: %v", &traces)
+	Await(r.T, func() bool { traces = r.Kind.left(r.T, s, r.Name(key)); return len(traces) == 0 }, "traces of a wait: %v", &traces)
 }
 
 // Owner is the owner of key, as Redis sees it.

@@ -175,7 +175,7 @@ func (d Kind) Open(t testing.TB, client rueidis.Client, o Options) Locker {
 	if o.Logger == nil {
 		o.Logger = discreetLog(t)
 	}
-	o.Prefix = d.Prefix
+	o.Prefix, o.Fencing = d.Prefix, o.Fencing && !d.Permits
 	l, err := d.New(client, o)
 	if err != nil {
 		t.Fatalf("%s: New: %v", d.Name, err)

@@ -34,14 +34,22 @@ func Queued(t testing.TB, s Redis, key string) []string {
 	return Strings(t, s, "LRANGE", QueueOf(key), "0", "-1")
 }
 
+// Channel is notified when key is released.
+func (d Kind) Channel(key string) string {
+	if d.Permits {
+		return scripts.PermitsChannel(key)
+	}
+	return scripts.Channel(key)
+}
+
 // Waiting is how many clients wait for key, as Redis sees it: they listen to its
 // releases, or stand in its queue.
 func (d Kind) Waiting(t testing.TB, s Redis, key string) int {
 	t.Helper()
 	if !d.Fair {
-		n := Listeners(t, s, scripts.Channel(key))
+		n := Listeners(t, s, d.Channel(key))
 		for _, one := range servers(s) {
-			if Listeners(t, one, scripts.Channel(key)) != n {
+			if Listeners(t, one, d.Channel(key)) != n {
 				return -1 // of a topology, some have not been told yet
 			}
 		}
@@ -99,13 +107,13 @@ func channelKinds(s Server) []string {
 
 // left is what waits have left of key: subscriptions, and names of places in a
 // queue.
-func left(t testing.TB, s Redis, key string) []string {
+func (d Kind) left(t testing.TB, s Redis, key string) []string {
 	t.Helper()
 	var all []string
 	for _, one := range servers(s) {
 		all = append(all, Channels(t, one)...)
 	}
-	channel := scripts.Channel(key)
+	channel := d.Channel(key)
 	all = slices.DeleteFunc(all, func(c string) bool { return c != channel && !strings.HasPrefix(c, channel+":") })
 	for _, name := range []string{QueueOf(key), ScoresOf(key)} {
 		if Exists(t, s, name) {

@@ -127,9 +127,12 @@ func Gone(t testing.TB, s Redis, key string) {
 
 // Give makes another owner hold the key, in one step: the repair of a quorum must not find
 // it free in between.
-func Give(t testing.TB, s Redis, key, owner, count string) {
+func (d Kind) Give(t testing.TB, s Redis, key, owner, count string) {
 	t.Helper()
-	const script = "redis.call('DEL', KEYS[1]) return redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])"
+	script := "redis.call('DEL', KEYS[1]) return redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])"
+	if d.Permits {
+		script = "redis.call('DEL', KEYS[1]) return redis.call('ZADD', KEYS[1], '9e15', ARGV[1])"
+	}
 	s.Do(t, "EVAL", script, "1", key, owner, count)
 }
 

@@ -35,7 +35,12 @@ func (r *racing) usualReleases(k *engine.Key) *calls.Average {
 	return &r.usual[k.Shard()]
 }
 
-func (r *racing) Join(*engine.Key, *engine.Waiter) engine.Ticket { return nil }
+func (r *racing) Join(k *engine.Key, _ *engine.Waiter) engine.Ticket {
+	if r.engine.Several { // nobody else need be about to begin the loop
+		r.Settle(k)
+	}
+	return nil
+}
 
 func (r *racing) Refused(k *engine.Key, _ *engine.Waiter, a engine.Attempt) {
 	p := raceOf(k)

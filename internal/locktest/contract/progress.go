@@ -10,7 +10,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
-	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // G1: one holder at a time. G4: each waiter gets on.
@@ -88,7 +87,7 @@ func g4Reconnect(c *harness) {
 func g4Idle(c *harness) {
 	listener, stop := c.Server.Client(c.T).Dedicate()
 	defer stop()
-	require.NoError(c.T, listener.Do(c.ctx, listener.B().Subscribe().Channel(scripts.Channel(c.Name("k"))).Build()).Error())
+	require.NoError(c.T, listener.Do(c.ctx, listener.B().Subscribe().Channel(c.Kind.Channel(c.Name("k"))).Build()).Error())
 	holder := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	waits := c.queues(4, "k", holdfast.MaxHold(time.Hour)) // that get nothing by hand-over
 	c.unlock(c.serve(holder, waits, nil))

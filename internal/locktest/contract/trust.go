@@ -116,7 +116,7 @@ func g3AtOnce(c *harness) {
 	bound := deleted.Bind(c.ctx)
 	c.Server.Do(c.T, "DEL", c.Name("deleted"))
 	c.Server.Do(c.T, "DEL", c.Name("in do"))
-	locktest.Give(c.T, c.Server, c.Name("taken"), locktest.Java, "1")
+	c.Kind.Give(c.T, c.Server, c.Name("taken"), locktest.Java, "1")
 	c.Server.Do(c.T, "SET", c.Name("replaced"), "not a lock")
 	for _, l := range []*holdfast.Lease{deleted, taken, replaced} {
 		c.ended(l, holdfast.ErrLost)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
-	"github.com/holdfast-go/holdfast/scripts"
 )
 
 var waitCases = []testCase{
@@ -210,7 +209,7 @@ func waitRefused(c *harness) {
 	c.AwaitWaiters("k", 1)
 	waits = append(waits, c.queue(c.Locker, "k"))
 	c.Server.Do(c.T, "SET", c.Name("k"), "not a lock")
-	locktest.Publish(c.T, c.Server, scripts.Channel(c.Name("k")), "0")
+	locktest.Publish(c.T, c.Server, c.Kind.Channel(c.Name("k")), "0")
 	for _, w := range waits {
 		locktest.RequireSentinel(c.T, (<-w).Err, holdfast.ErrWrongType)
 	}

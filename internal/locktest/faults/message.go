@@ -13,7 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/holdfast-go/holdfast/scripts"
 )
 
 func init() {
@@ -26,7 +25,7 @@ func init() {
 	register("F14_SlowSubscriberDropped", func(t *testing.T, d locktest.Kind) {
 		testSubscriberDropped(t, d, func(r *harness) {
 			r.Server.Do(t, "CONFIG", "SET", "client-output-buffer-limit", "pubsub 1kb 1kb 1")
-			channel := scripts.Channel("key0")
+			channel := d.Channel("key0")
 			if d.Fair {
 				channel = locktest.InboxOf("key0", locktest.Queued(t, r.Server, "key0")[0])
 			}

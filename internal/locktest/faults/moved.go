@@ -13,7 +13,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/holdfast-go/holdfast/scripts"
 )
 
 func init() {
@@ -214,7 +213,7 @@ func (m *moving) deafens(t *testing.T, open func(*testing.T, locktest.Options) l
 	move()
 	held := locktest.Retry(t, there, "k") // a call may have been under way
 	next := locktest.GoLock(here, ctx, "k")
-	channel := scripts.Channel("k")
+	channel := d.Channel("k")
 	if d.Fair {
 		locktest.Await(t, func() bool { return len(locktest.Queued(t, m.after, "k")) == 1 })
 		channel = locktest.InboxOf("k", locktest.Queued(t, m.after, "k")[0])

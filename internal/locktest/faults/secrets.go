@@ -15,7 +15,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // Secrets and users change while a client works: for a while Redis refuses it, and then no
@@ -137,7 +136,7 @@ func testKeyForbiddenForAWhile(t *testing.T, d locktest.Kind) {
 
 	s.Do(t, "ACL", "SETUSER", locktest.LeastUser, "resetkeys")
 	locktest.Await(t, func() bool { // the waiter has been refused
-		locktest.Publish(t, s, scripts.Channel("k"), "0")
+		locktest.Publish(t, s, d.Channel("k"), "0")
 		log := s[0].Do(t, "ACL", "LOG")
 		return strings.Contains(log.String(), `"key"`)
 	})

@@ -17,7 +17,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
-	"github.com/holdfast-go/holdfast/scripts"
 )
 
 func init() {
@@ -58,7 +57,7 @@ func testRefused(t *testing.T, d locktest.Kind, code string, client func(*rueidi
 	locktest.Await(t, func() bool { return d.Waiting(t, s, "k") == 1 })
 	begin(s)
 	locktest.Await(t, func() bool { // the fault may cut the connection first
-		locktest.Publish(t, s, scripts.Channel("k"), "0") // have the waiter look again
+		locktest.Publish(t, s, d.Channel("k"), "0") // have the waiter look again
 		_, err := locker.Inspect(locktest.Bounded(t), "k")
 		return len(waiting) == 1 && err != nil && strings.Contains(err.Error(), code)
 	})
