@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/multilock"
 	"github.com/holdfast-go/holdfast/rlock"
 	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/semaphore"
 )
 
 // aclUser returns the words of the ACL command in docs/acl.md, with those of the lines that
@@ -33,6 +34,7 @@ func aclUser(t *testing.T, begins ...string) (words []string) {
 
 const (
 	ofFair      = "~holdfast_heartbeat:"
+	ofSemaphore = "~holdfast_permits:"
 	ofMultilock = "~holdfast_node "
 	ofSentinel  = "+role"
 	ofReplicas  = "+wait"
@@ -46,6 +48,7 @@ func TestACLUserHasExactlyTheCommandsOfTheScriptsAndOfTheConnection(t *testing.T
 	}{
 		{aclUser(t), scripts.Commands()},
 		{aclUser(t, ofFair), append(scripts.Commands(), scripts.FairCommands()...)},
+		{aclUser(t, ofSemaphore), append(scripts.Commands(), scripts.PermitsCommands()...)},
 		{aclUser(t, ofMultilock), scripts.QuorumCommands()},
 		{aclUser(t, ofSentinel), append(scripts.Commands(), "role")},
 		{aclUser(t, ofCluster), append(scripts.Commands(), scripts.ClusterCommands()...)},
@@ -92,6 +95,9 @@ var onOneRedis = map[string]func(rueidis.Client) (locktest.Locker, error){
 	"fair": func(c rueidis.Client) (locktest.Locker, error) {
 		return fair.New(c, holdfast.WithLease(shortLease), fair.WithWaiterTTL(5*time.Second), holdfast.WithFencing())
 	},
+	"semaphore": func(c rueidis.Client) (locktest.Locker, error) {
+		return semaphore.New(c, 1, holdfast.WithLease(shortLease))
+	},
 }
 
 func TestF32_ACLUserOfASentinelSetIsRefusedNothing(t *testing.T) {
@@ -99,7 +105,7 @@ func TestF32_ACLUserOfASentinelSetIsRefusedNothing(t *testing.T) {
 	set := redistest.StartSentinel(t)
 	servers := append(set.Replicas(), set.Master())
 	for _, s := range servers {
-		s.Do(t, aclUser(t, ofFair, ofSentinel, ofReplicas)...)
+		s.Do(t, aclUser(t, ofFair, ofSemaphore, ofSentinel, ofReplicas)...)
 	}
 	kinds := maps.Clone(onOneRedis)
 	kinds["rlock with replicas"] = func(c rueidis.Client) (locktest.Locker, error) {
@@ -127,8 +133,11 @@ func TestF32_ACLUserOfAClusterIsRefusedNothing(t *testing.T) {
 	for name, open := range kinds {
 		t.Run(name, func(t *testing.T) {
 			words := []string{ofCluster}
-			if !strings.HasPrefix(name, "rlock") {
+			switch {
+			case strings.HasPrefix(name, "fair"):
 				words = append(words, ofFair)
+			case name == "semaphore":
+				words = append(words, ofSemaphore)
 			}
 			for _, s := range masters {
 				s.Do(t, aclUser(t, words...)...)
@@ -233,9 +242,11 @@ func useEverything(t *testing.T, server *redistest.Server, node *scripts.Node, k
 func listeners(t *testing.T, s *redistest.Server) (n int) {
 	t.Helper()
 	for _, kind := range []string{"CHANNELS", "SHARDCHANNELS"} { // before Redis 7 there are none of these
-		reply, _ := s.TryDo("PUBSUB", kind, "redisson_lock__channel:*")
-		channels, _ := reply.ToArray()
-		n += len(channels)
+		for _, pattern := range []string{"redisson_lock__channel:*", "holdfast_permits_channel:*"} {
+			reply, _ := s.TryDo("PUBSUB", kind, pattern)
+			channels, _ := reply.ToArray()
+			n += len(channels)
+		}
 	}
 	return n
 }

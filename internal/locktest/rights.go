@@ -58,6 +58,9 @@ func (d Kind) Rights(t testing.TB) (words []string) {
 	if d.Fair {
 		lines = append(lines, "~holdfast_heartbeat:")
 	}
+	if d.Permits {
+		lines = append(lines, "~holdfast_permits:")
+	}
 	if d.Nodes > 0 {
 		lines = append(lines, "~holdfast_node ")
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/sim"
 	"github.com/holdfast-go/holdfast/multilock"
 	"github.com/holdfast-go/holdfast/rlock"
+	"github.com/holdfast-go/holdfast/semaphore"
 )
 
 func TestMain(m *testing.M) {
@@ -51,6 +52,7 @@ type campaign struct {
 	processes int
 	callers   int // of each process
 	nodes     int
+	permits   int // of each key; 1 but for semaphore
 	fencing   bool
 	handover  bool
 	confirmed bool // of fair
@@ -91,6 +93,7 @@ var kinds = map[string]struct {
 	"rlock":     {bounds{free: 1050 * time.Millisecond, orphan: time.Second}, 1},
 	"fair":      {bounds{free: 1500 * time.Millisecond, orphan: time.Second}, 3},
 	"multilock": {bounds{free: 1500 * time.Millisecond, orphan: time.Second}, 10},
+	"semaphore": {bounds{free: 1050 * time.Millisecond, orphan: time.Second}, 2},
 }
 
 // of are the bounds at a lease: with the longest pause between calls that fail.
@@ -104,7 +107,7 @@ func newCampaign(kind string, seed uint64, length time.Duration) *campaign {
 	r := sim.Random(seed, "campaign "+kind)
 	c := &campaign{
 		kind: kind, seed: seed, length: length, lease: 6 * time.Second, nodes: 1, faults: slices.Concat(sim.OfLinks, sim.OfLinks, sim.OfLinks, sim.OfServers),
-		keys: 1 + r.IntN(3), processes: 1 + int(seed%8), fencing: seed/3%2 == 0, handover: r.IntN(3) > 0, confirmed: r.IntN(3) == 0,
+		permits: 1, keys: 1 + r.IntN(3), processes: 1 + int(seed%8), fencing: seed/3%2 == 0, handover: r.IntN(3) > 0, confirmed: r.IntN(3) == 0,
 	}
 	if r.IntN(3) == 0 {
 		c.lease = holdfast.DefaultLease
@@ -114,6 +117,9 @@ func newCampaign(kind string, seed uint64, length time.Duration) *campaign {
 	c.fixed, c.long = []int{8, 2}[r.IntN(2)], []int{5, 2}[r.IntN(2)]
 	if r.IntN(2) == 0 { // one kind of fault hides another: half of the campaigns have two kinds only
 		c.faults = []sim.Mishap{sim.OfLinks[r.IntN(len(sim.OfLinks))], sim.OfLinks[r.IntN(len(sim.OfLinks))]}
+	}
+	if kind == "semaphore" {
+		c.permits, c.fencing = []int{3, 1}[seed%2], false
 	}
 	if kind == "multilock" {
 		c.nodes = 3 + 2*r.IntN(2)
@@ -131,8 +137,8 @@ func newCampaign(kind string, seed uint64, length time.Duration) *campaign {
 }
 
 func (c *campaign) String() string {
-	return fmt.Sprintf("%s, seed %d: %d processes of %d callers, %d keys, %d nodes, faults %d, fixed 1/%d, long 1/%d, fencing %t, hand-over %t, confirmed %t, guard %t, clocks %d",
-		c.kind, c.seed, c.processes, c.callers, c.keys, c.nodes, len(c.faults), c.fixed, c.long, c.fencing, c.handover, c.confirmed, c.guard, c.clocks)
+	return fmt.Sprintf("%s, seed %d: %d processes of %d callers, %d keys of %d permits, %d nodes, faults %d, fixed 1/%d, long 1/%d, fencing %t, hand-over %t, confirmed %t, guard %t, clocks %d",
+		c.kind, c.seed, c.processes, c.callers, c.keys, c.permits, c.nodes, len(c.faults), c.fixed, c.long, c.fencing, c.handover, c.confirmed, c.guard, c.clocks)
 }
 
 // names are the keys; the last is that of ForceUnlock.
@@ -173,6 +179,8 @@ func (c *campaign) open(process int) (sim.Locker, error) {
 			opts = append(opts, fair.WithConfirmedGrants())
 		}
 		return fair.New(clients[0], opts...)
+	case "semaphore":
+		return semaphore.New(clients[0], c.permits, holdfast.WithLease(c.lease), holdfast.WithLocalHandover(handover), holdfast.WithLogger(log))
 	}
 	opts := []holdfast.Option{holdfast.WithLease(c.lease), multilock.WithMaxLease(c.lease), holdfast.WithLocalHandover(handover), holdfast.WithLogger(log)}
 	if c.fencing {

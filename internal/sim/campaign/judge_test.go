@@ -166,10 +166,13 @@ func (j *judge) served(name string, w *waiter, l lease, fence int64) *holder {
 	j.grants++
 	j.note("%s has %s for %v", w.who, name, time.Until(l.Deadline()))
 	if h.believes() && k.forcing == 0 {
+		room := j.c.permits
 		for other := range k.holders {
 			if other.believes() && other.since.After(k.forced) {
-				j.breaks("OVERLAP of %s: %s since %v, for another %v, and %s for %v", name, other.who, time.Since(other.since),
-					time.Until(other.lease.Deadline()), h.who, time.Until(l.Deadline()))
+				if room--; room == 0 {
+					j.breaks("OVERLAP of %s: %s since %v, for another %v, and %s for %v", name, other.who, time.Since(other.since),
+						time.Until(other.lease.Deadline()), h.who, time.Until(l.Deadline()))
+				}
 			}
 		}
 	}

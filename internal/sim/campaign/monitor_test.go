@@ -46,20 +46,21 @@ func (m *monitor) look() {
 	}
 	for name, k := range m.j.keys {
 		for i, s := range c.world.Servers {
-			if s.Redis().Exists(name) {
+			if c.taken(s, name) {
 				m.free[name][i] = time.Time{}
 			} else if m.free[name][i].IsZero() {
 				m.free[name][i] = now
 			}
 		}
-		believers := map[int]bool{}
+		believers, believing := map[int]bool{}, 0
 		for h := range k.holders {
 			if h.believes() {
 				believers[h.process] = true
+				believing++
 			}
 		}
 		for w := range k.waiters {
-			if believers[w.process] {
+			if believers[w.process] && c.permits == 1 {
 				continue // it waits for a hand-over
 			}
 			if d := m.idle(name, w, now); d > 0 {
@@ -69,8 +70,23 @@ func (m *monitor) look() {
 				}
 			}
 		}
-		m.orphan(name, k, len(believers) > 0, now)
+		m.orphan(name, k, believing >= c.permits, now)
 	}
+}
+
+// taken says whether nobody can take the key on a server.
+func (c *campaign) taken(s *sim.Server, name string) bool {
+	if c.kind != "semaphore" {
+		return s.Redis().Exists(name)
+	}
+	live := 0
+	ends, _ := s.Redis().SortedSet(name)
+	for _, end := range ends {
+		if time.Now().UnixMilli() < int64(end) {
+			live++
+		}
+	}
+	return live >= c.permits
 }
 
 // idle is how long enough servers have been free for a waiter that could reach them.

@@ -43,6 +43,10 @@ var mistakes = []struct {
 	{"nil after loss", "rlock", &seed.NilAfterLoss, "UNLOCK", 5, cut{}},
 	{"late done", "rlock", &seed.LateDone, "LATE", 5, cut{}},
 	{"fence twice", "rlock", &seed.FenceTwice, "FENCE", 5, cut{}},
+	{"one more", "semaphore", &seed.OneMore, "OVERLAP", 5, cut{}},
+	{"trust from the reply", "semaphore", &seed.TrustFromReply, "OVERLAP", 60, cut{}},
+	{"no tombstones", "semaphore", &seed.NoTombstones, "ORPHAN", 0, cut{what: sim.Straggle, long: cutLease * 5 / 6}},
+	{"revive the lost", "semaphore", &seed.ReviveLost, "ORPHAN", 0, cut{what: sim.Straggle, long: cutLease * 5 / 6}},
 	{"hand over any", "rlock", &seed.HandOverAny, "TERMS", 30, cut{}},
 }
 
