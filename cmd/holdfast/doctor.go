@@ -33,6 +33,7 @@ type checkup struct {
 	mode     rueidis.ClientMode // of the client that knows all servers
 	key      string             // a lock whose rights are checked; "": none
 	fair     bool               // the rights of fair locks are needed
+	permits  bool               // those of semaphores are
 	findings []finding
 
 	version    string // as INFO says; "": not known
@@ -50,7 +51,7 @@ func (c *checkup) note(found, why, do string) {
 }
 
 func newDoctor(s *server) *cobra.Command {
-	output, fairToo := "", false
+	output, fairToo, permitsToo := "", false, false
 	c := &cobra.Command{
 		Use:   "doctor [flags] [KEY]",
 		Short: "Find what in Redis hurts locks, and say what to do",
@@ -81,7 +82,7 @@ The exit status is 0 if nothing hurts locks, and 80 if something does.`,
 				}
 				var findings []finding
 				for _, name := range slices.Sorted(maps.Keys(nodes)) {
-					one := checkup{Client: nodes[name], server: name, mode: client.Mode(), key: append(args, "")[0], fair: fairToo}
+					one := checkup{Client: nodes[name], server: name, mode: client.Mode(), key: append(args, "")[0], fair: fairToo, permits: permitsToo}
 					one.run(ctx)
 					findings = append(findings, one.findings...)
 				}
@@ -104,6 +105,7 @@ The exit status is 0 if nothing hurts locks, and 80 if something does.`,
 	}
 	c.Flags().StringVarP(&output, "output", "o", "text", "`FORMAT`: text, or json: an array in one line")
 	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)) // fails only for an unknown flag
+	c.Flags().BoolVar(&permitsToo, "permits", false, "the user also needs the rights of semaphores, as for run --permits and resize")
 	c.Flags().BoolVar(&fairToo, "fair", false, "the user also needs the rights of fair locks, as for run --fair, ls, show and unlock")
 	return c
 }

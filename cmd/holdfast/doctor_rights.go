@@ -164,8 +164,18 @@ func (c *checkup) needs() []need {
 		helper(check.ScoresPrefix, "", "zadd", "zcard", "zcount", "zrem", "zremrangebyrank", "zscore"),
 		helper(check.HeartbeatsPrefix, "", "exists", "hset", "pexpire"),
 	}}
+	permitChannel := scripts.PermitsChannel(key)
+	permitChannels, _, _ := strings.Cut(permitChannel, ":")
+	permits := need{"semaphores, run --permits and resize", true, []access{
+		{"", "", []string{"time"}},
+		{"~" + key, key, []string{"zadd", "zcard", "zcount", "zrange", "zrangebyscore", "zrem", "zscore"}},
+		{"&" + permitChannels + ":*", permitChannel, []string{"publish", "subscribe"}},
+		helper(check.PermitsPrefix, "", "del", "exists", "hdel", "hexists", "hget", "hmget", "hrandfield", "hset", "pexpire"),
+	}}
 	switch c.mode {
 	case rueidis.ClientModeCluster:
+		permits.on = append(permits.on, access{"&" + permitChannels + ":*", permitChannel, []string{"spublish", "ssubscribe"}},
+			access{"~" + permitChannels + ":*", permitChannel, []string{"exists", "pttl"}})
 		plain.on = append(plain.on,
 			access{"", "", []string{"asking", "cluster|shards", "cluster|slots", "pubsub|shardnumsub", "sunsubscribe"}},
 			access{"&" + channels + ":*", channel, []string{"spublish", "ssubscribe"}},
@@ -173,5 +183,9 @@ func (c *checkup) needs() []need {
 	case rueidis.ClientModeSentinel:
 		plain.on = append(plain.on, access{"", "", []string{"role"}})
 	}
-	return []need{plain, queue, fence, {"ls", false, []access{{"", "", []string{"scan"}}}}, {"WithReplicas", false, []access{{"", "", []string{"wait"}}}}}
+	needs := []need{plain, queue}
+	if c.permits {
+		needs = append(needs, permits)
+	}
+	return append(needs, fence, need{"ls", false, []access{{"", "", []string{"scan"}}}}, need{"WithReplicas", false, []access{{"", "", []string{"wait"}}}})
 }

@@ -14,9 +14,10 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/rlock"
+	"github.com/holdfast-go/holdfast/semaphore"
 )
 
-// locker is that of rlock or fair.
+// locker is that of rlock, fair or semaphore.
 type locker interface {
 	holdfast.Locker
 	holdfast.Operator
@@ -168,6 +169,9 @@ func (r *run) newLocker(client rueidis.Client) (locker, error) {
 	opts := []holdfast.Option{holdfast.WithLease(r.lease), holdfast.WithLogger(log), holdfast.WithObserver(watch)}
 	if r.fenceEnv != "" {
 		opts = append(opts, holdfast.WithFencing())
+	}
+	if r.permits > 0 {
+		return semaphore.New(client, r.permits, opts...)
 	}
 	if r.fair {
 		return fair.New(client, opts...)

@@ -17,26 +17,38 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/semaphore"
 )
 
 // lock is the state of a key, as ls and show print it.
 type lock struct {
 	Key         string `json:"key"`
-	Kind        string `json:"kind"`              // "fair" if it has a queue, else "lock"
+	Kind        string `json:"kind"`              // "semaphore"; "fair" if it has a queue, else "lock"
 	Holder      string `json:"holder"`            // "": free
 	Library     string `json:"library,omitempty"` // of the holder
 	Label       string `json:"label,omitempty"`   // of the holder
 	Entries     int    `json:"entries"`
 	RemainingMS int64  `json:"remaining_ms"` // -1: its lease has no end
 	Waiting     int    `json:"waiting"`
+
+	Permits int               `json:"permits,omitempty"` // of a semaphore
+	Taken   int               `json:"taken,omitempty"`   // of these
+	holders []holdfast.Holder // of these, as show prints them
 }
 
 func lockOf(s holdfast.Status) lock {
-	l := lock{s.Key, "lock", s.Owner, "", s.Label, s.Entries, s.Remaining.Milliseconds(), s.Waiting}
+	l := lock{
+		Key: s.Key, Kind: "lock", Holder: s.Owner, Label: s.Label, Entries: s.Entries, RemainingMS: s.Remaining.Milliseconds(), Waiting: s.Waiting,
+		Permits: s.Permits, Taken: len(s.Holders), holders: s.Holders,
+	}
 	if s.Remaining < 0 {
 		l.RemainingMS = -1
 	}
-	if s.Waiting > 0 {
+	switch {
+	case s.Permits+len(s.Holders) > 0:
+		l.Kind = "semaphore"
+	case s.Waiting > 0:
 		l.Kind = "fair"
 	}
 	if s.Held {
@@ -51,6 +63,26 @@ func libraryOf(owner string) string {
 		return "holdfast"
 	}
 	return "redisson"
+}
+
+// owners are all that hold it, in the order of their names.
+func (l lock) owners() []string {
+	if l.Kind != "semaphore" {
+		return []string{l.Holder}
+	}
+	var all []string
+	for _, h := range l.holders {
+		all = append(all, h.Owner)
+	}
+	return slices.Sorted(slices.Values(all))
+}
+
+// holder is whom ls shows: of a semaphore, how many.
+func (l lock) holder() string {
+	if l.Kind == "semaphore" {
+		return fmt.Sprintf("%d of %d permits", l.Taken, l.Permits)
+	}
+	return l.Holder
 }
 
 func (l lock) left() string {
@@ -68,7 +100,7 @@ func newList(s *server) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ls [flags] [PATTERN]",
 		Short: "List the locks that are held",
-		Long: `Ls lists the locks that are held, of all libraries, whose names match PATTERN: * and ? and
+		Long: `Ls lists the locks and semaphores that are held, of all libraries, whose names match PATTERN: * and ? and
 [a-z], as with Redis. It reads all names of the server in small steps (SCAN), on a Redis
 Cluster those of every master.`,
 		Example: "  holdfast ls 'jobs:*'\n  holdfast ls -o json | jq -r '.[].holder'",
@@ -86,10 +118,15 @@ Cluster those of every master.`,
 					return fmt.Errorf("%q is the PATTERN: write --watch=%s", args[0], args[0])
 				}
 			}
-			return s.with(c.Context(), func(ctx context.Context, _ rueidis.Client, locker *fair.Locker) error {
+			return s.with(c.Context(), func(ctx context.Context, client rueidis.Client, locker *fair.Locker) error {
+				permits, err := semaphore.New(client, 1) // which counts only for locks
+				if err != nil {
+					return failed(err)
+				}
+				defer permits.Close()
 				worked := false
 				for {
-					locks, err := locksOf(ctx, locker, append(args, "*")[0])
+					locks, err := locksOf(ctx, locker, permits, append(args, "*")[0])
 					switch {
 					case err == nil:
 						worked = true
@@ -123,13 +160,21 @@ func rotating(err error) bool {
 }
 
 // locksOf returns the locks whose keys match pattern, sorted.
-func locksOf(ctx context.Context, locker *fair.Locker, pattern string) ([]lock, error) {
+func locksOf(ctx context.Context, locker *fair.Locker, permits *semaphore.Locker, pattern string) ([]lock, error) {
 	locks := []lock{}
 	for status, err := range engine.Of(locker).Matching(ctx, pattern) {
 		if err != nil {
 			return nil, err
 		}
 		locks = append(locks, lockOf(status))
+	}
+	for status, err := range engine.Of(permits).Matching(ctx, pattern) {
+		switch {
+		case err == nil:
+			locks = append(locks, lockOf(status))
+		case !scripts.KeyRefused(err): // else the user may use no semaphores, and it need not be one
+			return nil, err
+		}
 	}
 	slices.SortFunc(locks, func(a, b lock) int { return strings.Compare(a.Key, b.Key) })
 	return locks, nil
@@ -142,7 +187,7 @@ func printLocks(w io.Writer, output string, locks []lock) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "KEY\tKIND\tHOLDER\tENTRIES\tLEFT\tWAITING\tLABEL")
 	for _, l := range locks {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%d\t%s\n", printable(l.Key), l.Kind, printable(l.Holder), l.Entries, l.left(), l.Waiting, printable(l.Label))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%d\t%s\n", printable(l.Key), l.Kind, printable(l.holder()), l.Entries, l.left(), l.Waiting, printable(l.Label))
 	}
 	return t.Flush()
 }

@@ -179,6 +179,6 @@ Redis hurts them. The locks are those of the Go library holdfast and of Redisson
 	for _, file := range []string{"password-file", "tls-ca", "tls-cert", "tls-key"} {
 		_ = root.RegisterFlagCompletionFunc(file, cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)) // fails only for an unknown flag
 	}
-	root.AddCommand(newRun(server), newList(server), newShow(server), newUnlock(server), newDoctor(server), newMan())
+	root.AddCommand(newRun(server), newList(server), newShow(server), newUnlock(server), newResize(server), newDoctor(server), newMan())
 	return root
 }

@@ -27,6 +27,7 @@ import (
 type run struct {
 	wait, lease, killAfter, atLeast, maxHold time.Duration
 	fenceEnv                                 string
+	permits                                  int  // 0: a lock
 	bounded, try, fair, capped               bool // capped: --max-hold is given
 
 	key     string
@@ -78,6 +79,9 @@ Exit statuses of holdfast itself:
 			return nil, cobra.ShellCompDirectiveDefault
 		},
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := check.Permits(r.permits); err != nil && c.Flags().Changed("permits") {
+				return fmt.Errorf("--permits: %w", err)
+			}
 			r.bounded, r.capped = c.Flags().Changed("wait"), c.Flags().Changed("max-hold")
 			o, err := r.prepare(s, args)
 			if err != nil {
@@ -95,7 +99,10 @@ Exit statuses of holdfast itself:
 	f.DurationVar(&r.killAfter, "kill-after", 5*time.Second, "`TIME` between TERM and KILL when the lock is lost, or --max-hold over")
 	f.DurationVar(&r.atLeast, "at-least", 0, "`TIME` from the start of holdfast for which the job counts as done, on all machines, even if it ends before; needs --try, or a shorter --wait")
 	f.DurationVar(&r.maxHold, "max-hold", 0, "`TIME` after which holdfast ends the command, and frees the lock in any case")
+	f.IntVar(&r.permits, "permits", 0, "let `N` commands run at once, each with a permit of KEY; all users of KEY must choose alike")
 	c.MarkFlagsMutuallyExclusive("wait", "try")
+	c.MarkFlagsMutuallyExclusive("permits", "fair")
+	c.MarkFlagsMutuallyExclusive("permits", "fence-env")
 	return c
 }
 

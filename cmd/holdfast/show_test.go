@@ -59,8 +59,8 @@ func TestList(t *testing.T) {
 	require.InDelta(t, 30_000, locks[1].RemainingMS, 10_000)
 	locks[1].RemainingMS = 0
 	require.Equal(t, []lock{
-		{"jobs:b", "lock", nested.Owner(), "holdfast", "me \n", 2, 0, 0},
-		{"jobs:java", "fair", java, "redisson", "", 1, -1, 1},
+		{Key: "jobs:b", Kind: "lock", Holder: nested.Owner(), Library: "holdfast", Label: "me \n", Entries: 2},
+		{Key: "jobs:java", Kind: "fair", Holder: java, Library: "redisson", Entries: 1, RemainingMS: -1, Waiting: 1},
 	}, locks[1:])
 
 	out, _ = asks(t, 0, urlOf(s), "", "ls")

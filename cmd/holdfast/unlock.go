@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -14,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/rlock"
+	"github.com/holdfast-go/holdfast/semaphore"
 )
 
 func newUnlock(s *server) *cobra.Command {
@@ -22,7 +24,7 @@ func newUnlock(s *server) *cobra.Command {
 		Use:   "unlock [flags] KEY",
 		Short: "Take a lock from its holder",
 		Long: `Unlock shows the holder of the lock KEY, asks, and frees the lock, whoever holds it; the next
-in its queue gets it. The holder learns of that at its next renewal, within a third of its
+in its queue gets it. Of a semaphore it takes back all permits. The holder learns of that at its next renewal, within a third of its
 lease, or never if its lease is fixed: until then it goes on, beside the next holder.
 
 The exit status is 1 if the lock was free, or if the answer was not yes.`,
@@ -39,7 +41,7 @@ The exit status is 1 if the lock was free, or if the answer was not yes.`,
 
 func unlock(ctx context.Context, client rueidis.Client, locker *fair.Locker, key string, yes bool, in io.Reader, out io.Writer) error {
 	free := &failure{statusNo, errors.New("the lock is free already")}
-	status, err := locker.Inspect(ctx, key)
+	status, permits, err := inspect(ctx, client, locker, key)
 	if err != nil {
 		return failed(err)
 	}
@@ -47,7 +49,12 @@ func unlock(ctx context.Context, client rueidis.Client, locker *fair.Locker, key
 		return free
 	}
 	l := lockOf(status)
-	if err := printLock(out, l, nil); err != nil {
+	if permits {
+		err = printSemaphore(out, l)
+	} else {
+		err = printLock(out, l, nil)
+	}
+	if err != nil {
 		return written(err)
 	}
 	if !yes {
@@ -57,15 +64,23 @@ func unlock(ctx context.Context, client rueidis.Client, locker *fair.Locker, key
 		if end != nil || answer != "y" && answer != "yes" { // an end of the input is no
 			return &failure{statusNo, errors.New("nothing was done")}
 		}
-		if status, err = locker.Inspect(ctx, key); err != nil {
+		if status, permits, err = inspect(ctx, client, locker, key); err != nil {
 			return failed(err)
 		}
-		if status.Held && status.Owner != l.Holder {
+		if status.Held && !slices.Equal(lockOf(status).owners(), l.owners()) {
 			return &failure{statusNo, errors.New("the lock has gone to another holder meanwhile; nothing was done")}
 		}
 	}
 	force := holdfast.Operator(locker) // gives the lock to the next in the queue
-	if status.Waiting == 0 {           // wakes those that wait without one
+	switch {
+	case permits:
+		semaphores, err := semaphore.New(client, 1) // which counts only for locks
+		if err != nil {
+			return failed(err)
+		}
+		defer semaphores.Close()
+		force = semaphores
+	case status.Waiting == 0: // wakes those that wait without one
 		plain, err := rlock.New(client)
 		if err != nil {
 			return failed(err)
@@ -80,6 +95,6 @@ func unlock(ctx context.Context, client rueidis.Client, locker *fair.Locker, key
 	case !held:
 		return free
 	}
-	_, err = fmt.Fprintf(out, "%s has lost the lock\n", printable(l.Holder))
+	_, err = fmt.Fprintf(out, "%s has lost the lock\n", printable(strings.Join(l.owners(), ", ")))
 	return written(err)
 }

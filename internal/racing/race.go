@@ -60,10 +60,10 @@ func (p *race) releases(now pubsub.State) uint64 {
 }
 
 // lead is the loop that talks to Redis for the waiters of a key: subscribe, try again,
-// sleep until a message or until the holder's lease must be over. It ends when the key has
-// no waiters or, unless it may have several holds, is held here. There is at most one for a
-// key in this process. The key goes to the waiter that is first when the answer comes, so a
-// waiter may leave at any moment.
+// sleep until a message or until the holder's lease must be over. It ends when it has got the
+// key, or the key has no waiters. There is at most one for a key in this process. The key
+// goes to the waiter that is first when the answer comes, so a waiter may leave at any
+// moment.
 func (r *racing) lead(k *engine.Key) {
 	k.Lock()
 	p := raceOf(k)
@@ -166,7 +166,7 @@ func (r *racing) clear(p *race, name string) engine.Attempt {
 }
 
 // deliver gives the result of an attempt to the waiters. It reports whether the loop has
-// ended: the key is held here now, and has one hold, or has no waiters any more.
+// ended: the key is held here now, or has no waiters any more.
 func (r *racing) deliver(k *engine.Key, p *race, a engine.Attempt, asked engine.Terms) bool {
 	k.Lock()
 	defer k.Unlock()
@@ -199,10 +199,7 @@ func (r *racing) deliver(k *engine.Key, p *race, a engine.Attempt, asked engine.
 		r.usualReleases(k).Note(time.Duration(n << 10))
 	}
 	k.Serve(w, lease)
-	if r.engine.Several && k.First() != nil {
-		return false
-	}
-	p.end(k)
+	p.end(k) // with engine.Config.Several, it begins anew for the next waiter
 	return true
 }
 
