@@ -45,11 +45,11 @@ var arguments = map[string]string{
 	"pubsub|numsub": "channel", "pubsub|shardnumsub": "channel", "role": "", "scan": "0", "sunsubscribe": "channel",
 	"time": "", "unsubscribe": "channel", "wait": "0 1",
 	"publish": "* m", "spublish": "* m", "subscribe": "*", "ssubscribe": "*",
-	"del": "*", "exists": "*", "get": "*", "hdel": "* f", "hexists": "* f", "hget": "* f", "hrandfield": "*", "hset": "* f v",
+	"del": "*", "exists": "*", "get": "*", "hdel": "* f", "hexists": "* f", "hget": "* f", "hmget": "* f", "hrandfield": "*", "hset": "* f v",
 	"pexpire": "* 1", "pttl": "*", "set": "* v",
 	"lindex": "* 0", "llen": "*", "lpop": "*", "lpos": "* v", "lrange": "* 0 0", "lrem": "* 0 v", "lset": "* 0 v",
 	"ltrim": "* 0 0", "rpush": "* v",
-	"zadd": "* 1 m", "zcard": "*", "zcount": "* 1 1", "zrem": "* m", "zremrangebyrank": "* 0 0", "zscore": "* m",
+	"zadd": "* 1 m", "zcard": "*", "zcount": "* 1 1", "zrange": "* 0 0", "zrangebyscore": "* 0 0", "zrem": "* m", "zremrangebyrank": "* 0 0", "zscore": "* m",
 }
 
 // full returns a command with all its arguments.

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/semaphore"
+)
+
+func TestSemaphores(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	url := urlOf(s)
+	three, err := semaphore.New(s.Client(t), 3, holdfast.WithLabel("me"))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = three.Close() })
+	one, two := locked(t, three, "exports"), locked(t, three, "exports")
+
+	out, _ := asks(t, 0, url, "", "ls")
+	require.Regexp(t, `\nexports +semaphore +2 of 3 permits +1 +[0-9.]+s +0 +me\n$`, out)
+	out, _ = asks(t, 0, url, "", "ls", "-o", "json", "exp*")
+	var locks []lock
+	require.NoError(t, json.Unmarshal([]byte(out), &locks))
+	require.Equal(t, []any{1, "semaphore", 3, 2, one.Owner()}, []any{len(locks), locks[0].Kind, locks[0].Permits, locks[0].Taken, locks[0].Holder})
+
+	out, _ = asks(t, 0, url, "", "show", "exports")
+	require.Regexp(t, `^key +exports\nkind +semaphore\npermits +3\ntaken +2\n +1  `+one.Owner()+` \([0-9.]+s\) me\n +2  `+two.Owner()+` \([0-9.]+s\) me\n$`, out)
+	out, _ = asks(t, 0, url, "", "show", "-o", "json", "exports")
+	var shown struct {
+		lock
+		Holders []holder `json:"holders"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(out), &shown))
+	require.Equal(t, []any{3, 2, two.Owner()}, []any{shown.Permits, len(shown.Holders), shown.Holders[1].Owner})
+
+	_, text := asks(t, statusRefused, url, "", "run", "--redis", url, "--try", "--permits", "5", "exports", "--", "true")
+	require.Contains(t, text, "5 permits wanted, but others use the key with 3")
+	asks(t, 0, url, "", "resize", "exports", "2")
+	asks(t, statusNotAcquired, url, "", "run", "--redis", url, "--try", "--permits", "5", "exports", "--", "true")
+	asks(t, 0, url, "", "resize", "exports", "4")
+	out, _ = asks(t, 0, url, "", "show", "exports")
+	require.Contains(t, out, "permits  4\ntaken    2\n")
+
+	_, text = asks(t, statusNo, url, "n\n", "unlock", "exports")
+	require.Contains(t, text, "nothing was done")
+	out, _ = asks(t, 0, url, "", "unlock", "--yes", "exports")
+	both := []string{one.Owner(), two.Owner()}
+	slices.Sort(both)
+	require.Contains(t, out, strings.Join(both, ", ")+" has lost the lock\n")
+	asks(t, statusNo, url, "", "unlock", "--yes", "exports")
+	out, _ = asks(t, 0, url, "", "ls")
+	require.NotContains(t, out, "exports")
+	out, _ = asks(t, 0, url, "", "show", "exports")
+	require.Contains(t, out, "permits  4\ntaken    0\n")
+
+	for _, args := range [][]string{
+		{"resize", "exports"}, {"resize", "exports", "x"}, {"resize", "exports", "0"}, {"resize", "", "1"},
+		{"run", "--permits", "0", "k", "--", "true"}, {"run", "--permits", "10001", "k", "--", "true"},
+		{"run", "--permits", "2", "--fair", "k", "--", "true"}, {"run", "--permits", "2", "--fence-env", "F", "k", "--", "true"},
+	} {
+		asks(t, statusUsage, url, "", args...)
+	}
+}
+
+// Each right that docs/acl.md names for semaphores is missed if it is not there.
+func TestDoctorFindsMissingRightsOfSemaphores(t *testing.T) {
+	t.Parallel()
+	redistest.NeedRedis7(t, "it does not tell rights")
+	plain, _, _ := aclUsers(t)
+	page, err := os.ReadFile("../../docs/acl.md")
+	require.NoError(t, err)
+	ours := strings.Fields(string(regexp.MustCompile("(?m)^~holdfast_permits:.*$").Find(page)))
+	require.NotEmpty(t, ours)
+	s := redistest.Start(t, healthy...)
+	args := append(asShop(t, s), "--permits", "sku:42")
+	lacks := func(words []string) (found []string) {
+		s.Do(t, "ACL", "DELUSER", "shop")
+		s.Do(t, slices.Concat(plain, strings.Fields(ofDoctor), words)...)
+		for _, f := range finds(t, args...) {
+			found = append(found, f.Found)
+		}
+		return found
+	}
+	all := func(without string) []string {
+		return slices.DeleteFunc(slices.Clone(ours), func(word string) bool { return word == without })
+	}
+	enough := lacks(ours)
+	for _, word := range ours {
+		if word == "~holdfast_permits_channel:*" { // of a Redis Cluster
+			continue
+		}
+		require.Contains(t, strings.Join(lacks(all(word)), "\n"), "the user lacks "+word, word)
+		require.NotContains(t, strings.Join(enough, "\n"), word)
+	}
+}
