@@ -61,9 +61,16 @@ func TestG4_AReleaseStepsBackForTheOtherListeners(t *testing.T) {
 			}
 			if c.hear {
 				raceOf(k).sub = live(7)
+				raceOf(k).leading = true // as with several holds
 			}
 			r.Departs(k)
+			require.Equal(t, c.hear, met(k) != nil && met(k).turns.coming == 1)
 			r.Released(k, c.said)
+			if c.hear {
+				require.Zero(t, met(k).turns.coming)
+				require.Equal(t, c.distance == 0, met(k).again, "the loop tries at once, unless others have their turns")
+				require.Len(t, met(k).poke, 1, "and looks in any case")
+			}
 			if met(k) == nil {
 				require.Zero(t, c.distance)
 				return
