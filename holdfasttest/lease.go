@@ -169,7 +169,7 @@ func (e *entry) unlock(ctx context.Context) (err error) {
 				released = make(chan error, 1)
 				d.released = released
 			} else {
-				k.release(nil)
+				k.release(d, nil)
 			}
 		}
 		e.unlocked = true

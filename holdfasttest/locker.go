@@ -35,9 +35,20 @@ type Locker struct {
 // New returns a locker with a memory of its own. Of the options of package holdfast it has
 // WithLease, WithFencing, WithMaxHold, WithMaxWaiters and WithMaxOutage, and refuses all others.
 // It fails on a bad option.
-func New(opts ...holdfast.Option) (*Locker, error) {
+func New(opts ...holdfast.Option) (*Locker, error) { return newOf("holdfasttest: New", 1, false, opts) }
+
+// NewSemaphore is New for keys that up to n may hold at once, as those of package semaphore. It has
+// no WithFencing.
+func NewSemaphore(n int, opts ...holdfast.Option) (*Locker, error) {
+	if err := check.Permits(n); err != nil {
+		return nil, errs.Invalid("holdfasttest: NewSemaphore: %w", err)
+	}
+	return newOf("holdfasttest: NewSemaphore", n, true, opts)
+}
+
+func newOf(function string, permits int, semaphore bool, opts []holdfast.Option) (*Locker, error) {
 	s := holdfast.Settings{Lease: holdfast.DefaultLease}
-	if err := settings.Apply("holdfasttest: New", &s, opts); err != nil {
+	if err := settings.Apply(function, &s, opts); err != nil {
 		return nil, err
 	}
 	if s.MaxOutage == nil {
@@ -58,15 +69,15 @@ func New(opts ...holdfast.Option) (*Locker, error) {
 		name string
 		set  bool
 	}{
-		{"WithPrefix", s.Prefix != ""}, {"WithLabel", s.Label != ""}, {"WithLocalHandover", s.LocalHandover != 0},
+		{"WithFencing", semaphore && s.Fencing}, {"WithPrefix", s.Prefix != ""}, {"WithLabel", s.Label != ""}, {"WithLocalHandover", s.LocalHandover != 0},
 		{"WithFenceExpiry", s.FenceExpiry != nil}, {"WithLogger", s.Logger != nil}, {"WithObserver", s.Observer != nil},
 		{"WithReplicas", s.Replicas != 0 || s.ReplicaTimeout != 0}, {"WithShardedPubSub", s.ShardedPubSub != nil},
 	} {
 		if o.set {
-			return nil, errs.Invalid("holdfasttest: New: the double has no %s", o.name)
+			return nil, errs.Invalid("%s: the double has no %s", function, o.name)
 		}
 	}
-	return newLocker(s, &memory{keys: make(map[string]*keyState)}), nil
+	return newLocker(s, &memory{keys: make(map[string]*keyState), permits: permits, semaphore: semaphore}), nil
 }
 
 var ids atomic.Int64

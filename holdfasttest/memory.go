@@ -21,13 +21,16 @@ type memory struct {
 	back  time.Time   // its end
 	timer *time.Timer // of what happens next by itself; nil: nothing does
 	fence int64       // the last number
+
+	permits   int  // how many may hold a key at once; immutable
+	semaphore bool // else there is one, of a lock; immutable
 }
 
 // keyState is a key that is held or wanted.
 type keyState struct {
 	*memory
 	name    string
-	hold    *hold     // nil: free
+	holds   []*hold   // the oldest first; none: free
 	waiters []*waiter // in their order
 }
 
@@ -82,11 +85,11 @@ func (m *memory) catchUp() {
 	for name, k := range m.keys {
 		k.serve(now)
 		k.tellPlaces()
-		if k.hold == nil && len(k.waiters) == 0 {
+		if len(k.holds)+len(k.waiters) == 0 {
 			delete(m.keys, name)
 		}
-		if k.hold != nil {
-			at, _ := k.hold.end()
+		for _, d := range k.holds {
+			at, _ := d.end()
 			due(at)
 		}
 		for _, w := range k.waiters {
@@ -104,12 +107,14 @@ func (m *memory) catchUp() {
 // expire ends all holds that end by themselves before t, or then.
 func (m *memory) expire(t time.Time) {
 	for _, k := range m.keys {
-		for k.hold != nil {
-			at, why := k.hold.end()
-			if at.IsZero() || t.Before(at) {
-				break
+		for _, d := range slices.Clone(k.holds) {
+			for slices.Contains(k.holds, d) {
+				at, why := d.end()
+				if at.IsZero() || t.Before(at) {
+					break
+				}
+				k.lose(d, why)
 			}
-			k.lose(why)
 		}
 	}
 }
@@ -117,12 +122,13 @@ func (m *memory) expire(t time.Time) {
 // restore ends the outage: leases are renewed, and what was unlocked meanwhile is released.
 func (m *memory) restore() {
 	for _, k := range m.keys {
-		switch d := k.hold; {
-		case d == nil:
-		case d.over:
-			k.release(nil)
-		case !d.fixed:
-			d.renewed = m.back
+		for _, d := range slices.Clone(k.holds) {
+			switch {
+			case d.over:
+				k.release(d, nil)
+			case !d.fixed:
+				d.renewed = m.back
+			}
 		}
 	}
 	m.since = time.Time{}
@@ -148,10 +154,11 @@ func (k *keyState) serve(now time.Time) {
 				k.finish(w, result{err: errs.Failed(holdfast.ErrUnavailable, errAway)})
 			}
 		case w.outer != nil:
-			k.finish(w, result{lease: k.hold.enter()})
-		case k.hold == nil:
-			k.hold = w.take(now)
-			k.finish(w, result{lease: k.hold.enter()})
+			k.finish(w, result{lease: w.outer.hold.enter()})
+		case len(k.holds) < k.permits:
+			d := w.take(now)
+			k.holds = append(k.holds, d)
+			k.finish(w, result{lease: d.enter()})
 		}
 	}
 }
@@ -186,24 +193,42 @@ func (k *keyState) remove(w *waiter) bool {
 	return len(k.waiters) < before
 }
 
-// lose ends the hold without its holder's doing.
-func (k *keyState) lose(why error) {
-	k.hold.endAll(errs.Lost(why))
+// lose ends a hold without its holder's doing.
+func (k *keyState) lose(d *hold, why error) {
+	d.endAll(errs.Lost(why))
 	if why == watchdog.ErrMaxHold && k.away() {
 		return // it cannot be released, and runs out
 	}
-	k.release(errs.Failed(holdfast.ErrUnknown, errAway))
+	k.release(d, errs.Failed(holdfast.ErrUnknown, errAway))
 }
 
-// release frees the key, and tells the Unlock that waits for it.
-func (k *keyState) release(err error) {
-	k.hold.tell(err)
-	k.hold = nil
+// release ends a hold in Redis, and tells the Unlock that waits for it.
+func (k *keyState) release(d *hold, err error) {
+	d.tell(err)
+	k.holds = slices.DeleteFunc(k.holds, func(o *hold) bool { return o == d })
+}
+
+// first is the oldest hold, or nil.
+func (k *keyState) first() *hold {
+	if len(k.holds) == 0 {
+		return nil
+	}
+	return k.holds[0]
+}
+
+// holdsOf are those of a locker.
+func (k *keyState) holdsOf(l *Locker) (all []*hold) {
+	for _, d := range k.holds {
+		if d.locker == l {
+			all = append(all, d)
+		}
+	}
+	return all
 }
 
 // unmet says why w is not served.
 func (k *keyState) unmet(w *waiter) error {
-	switch d := k.hold; {
+	switch d := k.first(); {
 	case w.outer == nil && d != nil && d.locker == w.locker && !d.over:
 		return errs.HeldHere{For: time.Since(d.granted), Label: d.label}
 	case k.away():

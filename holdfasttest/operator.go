@@ -18,21 +18,25 @@ import (
 // ErrNotHeld: [Locker.Lose] was called for a key that the locker does not hold.
 var ErrNotHeld = errors.New("not held by this locker")
 
-// Lose makes Redis forget that this locker holds key. Its lease has ended with
-// [holdfast.ErrLost] when Lose returns, and the key goes to its next waiter.
+// Lose makes Redis forget that this locker holds key. Its lease, or its leases of a semaphore, have
+// ended with [holdfast.ErrLost] when Lose returns, and the key goes to its next waiter.
 func (l *Locker) Lose(key string) (err error) {
 	l.memory.do(func() {
-		if k := l.memory.keys[key]; k != nil && k.hold != nil && k.hold.locker == l && !k.hold.over {
-			k.lose(watchdog.ErrNotOurs)
-		} else {
-			err = errs.Of("lose", key, ErrNotHeld)
+		err = errs.Of("lose", key, ErrNotHeld)
+		if k := l.memory.keys[key]; k != nil {
+			for _, d := range k.holdsOf(l) {
+				if !d.over {
+					k.lose(d, watchdog.ErrNotOurs)
+					err = nil
+				}
+			}
 		}
 	})
 	return err
 }
 
-// Hold makes another process hold key until release is called. It fails as TryLock does,
-// with [holdfast.ErrNotAcquired] if the key is held.
+// Hold makes another process hold key, or take a permit of a semaphore, until release is called. It
+// fails as TryLock does, with [holdfast.ErrNotAcquired] if the key is held.
 func (l *Locker) Hold(key string) (release func(), err error) {
 	other := l.Another()
 	other.settings.MaxHold = 0
@@ -55,8 +59,8 @@ func (l *Locker) Outage(d time.Duration) {
 		now := time.Now()
 		if !m.away() && d > 0 {
 			for _, k := range m.keys {
-				if k.hold != nil {
-					k.hold.renewed = k.hold.lastRenewal()
+				for _, d := range k.holds {
+					d.renewed = d.lastRenewal()
 				}
 			}
 			m.since = now
@@ -77,7 +81,7 @@ func (l *Locker) Locks(ctx context.Context, prefix string) iter.Seq2[holdfast.St
 		var held []holdfast.Status
 		err := l.call(ctx, func() {
 			for name, k := range l.memory.keys {
-				if k.hold != nil && strings.HasPrefix(name, prefix) {
+				if len(k.holds) > 0 && strings.HasPrefix(name, prefix) {
 					held = append(held, k.status())
 				}
 			}
@@ -95,7 +99,17 @@ func (l *Locker) Locks(ctx context.Context, prefix string) iter.Seq2[holdfast.St
 
 func (k *keyState) status() holdfast.Status {
 	s := holdfast.Status{Key: k.name, Waiting: len(k.waiters)}
-	if d := k.hold; d != nil {
+	if k.semaphore {
+		s.Permits = k.permits
+		for _, d := range k.holds {
+			h := holdfast.Holder{Owner: d.owner, Entries: len(d.entries), Remaining: time.Until(d.deadline())}
+			if d.label != nil {
+				h.Label = *d.label
+			}
+			s.Holders = append(s.Holders, h)
+		}
+	}
+	if d := k.first(); d != nil {
 		s.Held, s.Owner, s.Entries, s.Remaining = true, d.owner, len(d.entries), time.Until(d.deadline())
 		if d.label != nil {
 			s.Label = *d.label
@@ -107,12 +121,13 @@ func (k *keyState) status() holdfast.Status {
 // ForceUnlock implements [holdfast.Operator].
 func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
 	err = l.ask(ctx, "force-unlock", key, func(k *keyState) {
-		if held = k.hold != nil; held {
+		held = len(k.holds) > 0
+		for _, d := range slices.Clone(k.holds) {
 			why := errs.ErrForced
-			if k.hold.locker != l {
+			if d.locker != l {
 				why = watchdog.ErrNotOurs
 			}
-			k.lose(why)
+			k.lose(d, why)
 		}
 	})
 	return held, err
@@ -158,13 +173,13 @@ func (l *Locker) Close() error {
 					k.finish(w, result{err: holdfast.ErrClosed})
 				}
 			}
-			if d := k.hold; d != nil && d.locker == l {
+			for _, d := range k.holdsOf(l) {
 				d.endAll(holdfast.ErrClosed)
 				if m.away() {
 					left++
 					d.tell(errs.Failed(holdfast.ErrUnknown, errAway))
 				} else {
-					k.release(nil)
+					k.release(d, nil)
 				}
 			}
 		}

@@ -10,8 +10,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
-	"github.com/holdfast-go/holdfast/internal/locktest/contract"
-	"github.com/holdfast-go/holdfast/internal/locktest/faults"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/semaphore"
 )
@@ -87,7 +85,3 @@ func TestPermitsAreAgreed(t *testing.T) {
 	require.NoError(t, locktest.Lock(t, five, ctx, "k").Unlock(ctx))
 	require.NoError(t, locktest.Lock(t, three, ctx, "k").Unlock(ctx))
 }
-
-func TestConformance(t *testing.T) { t.Parallel(); contract.Run(t, kind.InVirtualTime()) }
-
-func TestFaults(t *testing.T) { faults.Run(t, kind.InVirtualTime()) }

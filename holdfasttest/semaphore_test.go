@@ -1,0 +1,78 @@
+package holdfasttest_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+)
+
+func TestSemaphore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := holdfasttest.NewSemaphore(2)
+		require.NoError(t, err)
+		ctx := context.Background()
+		one, err := l.Lock(ctx, "k", holdfast.Label("one"))
+		require.NoError(t, err)
+		release, err := l.Hold("k")
+		require.NoError(t, err)
+		_, err = l.TryLock(ctx, "k")
+		require.ErrorIs(t, err, holdfast.ErrNotAcquired)
+		inner, err := l.Lock(one.Bind(ctx), "k")
+		require.NoError(t, err)
+		s, err := l.Inspect(ctx, "k")
+		require.NoError(t, err)
+		require.Equal(t, []any{true, 2, 2, "one", 2, 1}, []any{s.Held, s.Permits, len(s.Holders), s.Holders[0].Label, s.Holders[0].Entries, s.Holders[1].Entries})
+
+		got := make(chan *holdfast.Lease, 3)
+		for range 3 {
+			go func() {
+				lease, _ := l.Lock(ctx, "k")
+				got <- lease
+			}()
+		}
+		synctest.Wait()
+		require.Empty(t, got)
+		release()
+		synctest.Wait()
+		require.Len(t, got, 1)
+		require.NoError(t, inner.Unlock(ctx))
+		require.NoError(t, l.Lose("k")) // both
+		require.ErrorIs(t, one.Err(), holdfast.ErrLost)
+		require.ErrorIs(t, (<-got).Err(), holdfast.ErrLost)
+		synctest.Wait()
+		require.Len(t, got, 2)
+		require.NoError(t, (<-got).Unlock(ctx))
+		held, err := l.ForceUnlock(ctx, "k")
+		require.NoError(t, err)
+		require.True(t, held)
+		require.ErrorIs(t, (<-got).Err(), holdfast.ErrLost)
+		require.ErrorIs(t, l.Lose("k"), holdfasttest.ErrNotHeld)
+
+		l.Outage(time.Second)
+		_, err = l.TryLock(ctx, "k")
+		require.ErrorIs(t, err, holdfast.ErrUnavailable)
+		l.Outage(0)
+		first, err := l.Lock(ctx, "k", holdfast.FixedLease(time.Second))
+		require.NoError(t, err)
+		second, err := l.Lock(ctx, "k")
+		require.NoError(t, err)
+		time.Sleep(2 * time.Second)
+		require.ErrorIs(t, first.Err(), holdfast.ErrLost)
+		require.NoError(t, second.Err())
+		require.NoError(t, l.Close())
+		require.ErrorIs(t, second.Err(), holdfast.ErrClosed)
+	})
+	for _, n := range []int{0, 10_001} {
+		_, err := holdfasttest.NewSemaphore(n)
+		require.ErrorContains(t, err, "NewSemaphore")
+		require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
+	}
+	_, err := holdfasttest.NewSemaphore(2, holdfast.WithFencing())
+	require.ErrorContains(t, err, "holdfasttest: NewSemaphore: the double has no WithFencing")
+}
