@@ -433,3 +433,52 @@ func TestF7_LateAcquire(t *testing.T) {
 		require.NoError(t, lease.Unlock(ctx))
 	})
 }
+
+// A hold of this locker turns out to be lost, of which no message tells: its waiters try at once.
+func TestG4_WaitersTryAfterALoss(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, w *world) {
+		l, ctx, began := w.open(1), context.Background(), time.Now()
+		lease := locktest.Lock(t, l, ctx, "k")
+		got := make(chan *holdfast.Lease, 1)
+		go func() { got <- locktest.Lock(t, l, ctx, "k") }()
+		time.Sleep(time.Second)
+		w.server.Do(t, "FLUSHALL")
+		next := <-got
+		require.ErrorIs(t, lease.Err(), holdfast.ErrLost)
+		require.Less(t, time.Since(began), holdfast.DefaultLease/2, "the renewal finds out, after a third of the lease")
+		require.NoError(t, next.Unlock(ctx))
+	})
+}
+
+// A user that may not subscribe hears of no release; those of its own process serve its waiters.
+func TestG4_OwnReleasesNeedNoMessage(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, w *world) {
+		proxy := redistest.NewProxyOn(t, w.net, w.server.Addr())
+		proxy.OnRequest(func(cmd []string) redistest.Verdict {
+			if locktest.Is("subscribe")(cmd) {
+				return redistest.Hold
+			}
+			return redistest.Pass
+		})
+		client := w.server.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} })
+		l, err := semaphore.New(client, 2, holdfast.WithLocalHandover(0))
+		require.NoError(t, err)
+		defer l.Close()
+		ctx := context.Background()
+		one, two := locktest.Lock(t, l, ctx, "k"), locktest.Lock(t, l, ctx, "k")
+		got := make(chan *holdfast.Lease, 2)
+		for range 2 {
+			go func() { got <- locktest.Lock(t, l, ctx, "k") }()
+		}
+		time.Sleep(20*time.Second + 500*time.Millisecond) // between two probes
+		require.Empty(t, got)
+		require.NoError(t, one.Unlock(ctx))
+		time.Sleep(10 * time.Millisecond)
+		require.Len(t, got, 1)
+		require.NoError(t, two.Unlock(ctx))
+		time.Sleep(10 * time.Millisecond)
+		require.Len(t, got, 2)
+		require.NoError(t, (<-got).Unlock(ctx))
+		require.NoError(t, (<-got).Unlock(ctx))
+	})
+}
