@@ -15,7 +15,7 @@ func planted(s script) script {
 		return scriptOf(strings.Replace(s.text, "call('HEXISTS', key, ARGV[i + 1])",
 			"call('EXISTS', key) == 0 and call('HSET', key, ARGV[i + 1], '1') or call('HEXISTS', key, ARGV[i + 1])", 1))
 	case seed.ReviveLost && s == permitsRenew:
-		return scriptOf(strings.Replace(s.text, "not ends or tonumber(ends) <= now", "not ends", 1))
+		return scriptOf(strings.NewReplacer("not ends or tonumber(ends) <= now", "false", "'XX', ", "", "'WITHSCORES')[2])", "'WITHSCORES')[2] or 0)").Replace(s.text))
 	case seed.OneMore && (s == permitsAcquire || s == permitsAcquireEach):
 		return scriptOf(strings.Replace(s.text, ">= tonumber(agreed)", "> tonumber(agreed)", 1))
 	case seed.LastFirst && s == fairEnter:

@@ -18,6 +18,7 @@ func TestMain(m *testing.M) { locktest.Main(m, kind) }
 
 // kind adapts a semaphore with one permit to the conformance suite: it is a mutex.
 var kind = locktest.Kind{Name: "semaphore", Permits: true, New: func(client rueidis.Client, o locktest.Options) (locktest.Locker, error) {
+	o.Fencing = false // there are no fences
 	l, err := semaphore.New(client, 1, o)
 	if err != nil {
 		return nil, err

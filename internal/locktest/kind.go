@@ -175,7 +175,7 @@ func (d Kind) Open(t testing.TB, client rueidis.Client, o Options) Locker {
 	if o.Logger == nil {
 		o.Logger = discreetLog(t)
 	}
-	o.Prefix, o.Fencing = d.Prefix, o.Fencing && !d.Permits
+	o.Prefix = d.Prefix
 	l, err := d.New(client, o)
 	if err != nil {
 		t.Fatalf("%s: New: %v", d.Name, err)

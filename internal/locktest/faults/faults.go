@@ -32,6 +32,7 @@ const (
 	quorumOnly                      // quorums only
 	severalNodes                    // quorums of several nodes only
 	noClusterNode                   // no node of a Redis Cluster, which becomes a replica in another way
+	ofLocks        // not of a semaphore, which counts nested entries also when Redis is out of memory
 	realServers                     // it needs them
 	inParts                         // its parts are tests, each in a world of its own
 	alone                           // before the others: it counts goroutines or bytes, or needs both processors
@@ -42,7 +43,7 @@ func (m marks) has(one marks) bool { return m&one != 0 }
 // leftOut says whether a kind does not run the case.
 func (m marks) leftOut(d locktest.Kind) bool {
 	return m.has(fairOnly) && !d.Fair || m.has(oneRedis) && d.Nodes > 0 || m.has(quorumOnly) && d.Nodes == 0 ||
-		m.has(severalNodes) && d.Nodes < 2 || m.has(noClusterNode) && d.Cluster
+		m.has(severalNodes) && d.Nodes < 2 || m.has(noClusterNode) && d.Cluster || m.has(ofLocks) && d.Permits
 }
 
 // faults are all registered cases; written by init functions only.

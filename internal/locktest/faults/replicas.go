@@ -54,21 +54,24 @@ func testReplicasConfirm(t *testing.T, d locktest.Kind) {
 	l := locktest.Lock(t, r.Locker, ctx, "k")
 	require.Equal(t, 1, locktest.Number(t, r.replica, "EXISTS", "k"))
 	inner := locktest.Lock(t, r.Locker, l.Bind(ctx), "k")
-	require.Equal(t, 2, entriesOn(t, r.replica, l))
+	require.Equal(t, 2, entriesOn(t, d, r.replica, l))
 	waiter := locktest.GoLock(r.Other, ctx, "k")
 	r.AwaitWaiters("k", 1)
 	locktest.Renewed(t, l)
 	require.NoError(t, inner.Unlock(ctx))
 	require.NoError(t, l.Unlock(ctx))
 	next := locktest.Got(t, waiter)
-	require.Equal(t, 1, entriesOn(t, r.replica, next))
+	require.Equal(t, 1, entriesOn(t, d, r.replica, next))
 	require.NoError(t, next.Unlock(ctx))
 }
 
 // entriesOn is how often a server says that a lease's owner has entered.
-func entriesOn(t *testing.T, s *redistest.Server, l *holdfast.Lease) int {
-	n := 0
-	require.NoError(t, locktest.ErrOf(fmt.Sscan(locktest.Text(t, s, "HGET", l.Key(), l.Owner()), &n))) // the label follows
+func entriesOn(t *testing.T, d locktest.Kind, s *redistest.Server, l *holdfast.Lease) int {
+	n, name := 0, l.Key()
+	if d.Permits {
+		name = locktest.OfKey("holdfast_permits", name)
+	}
+	require.NoError(t, locktest.ErrOf(fmt.Sscan(locktest.Text(t, s, "HGET", name, l.Owner()), &n))) // the label follows
 	return n
 }
 
