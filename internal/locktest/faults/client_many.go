@@ -123,8 +123,9 @@ func testCrowd(t *testing.T, d locktest.Kind, processes, each, together int) {
 	if d.Fair {
 		few = each / together * processes
 	}
+	const firstAttempts = 30 // of a semaphore: calls with up to 50 of a few hundred
 	if d.Permits {
-		few = 20 * processes // first attempts of a few hundred, up to 50 in a call
+		few = firstAttempts * processes
 	}
 	require.LessOrEqual(t, sent, few, "attempts while all waited")
 	require.NoError(t, before.Unlock(ctx))
@@ -139,7 +140,11 @@ func testCrowd(t *testing.T, d locktest.Kind, processes, each, together int) {
 	}
 	all.Wait()
 	_, most, _ := a.read()
-	require.Equal(t, 1, most, "attempts of one process at once")
+	if d.Permits {
+		require.LessOrEqual(t, most, firstAttempts, "attempts of one process at once")
+	} else {
+		require.Equal(t, 1, most, "attempts of one process at once")
+	}
 	r.Tidy("k")
 }
 

@@ -32,7 +32,7 @@ const (
 	quorumOnly                      // quorums only
 	severalNodes                    // quorums of several nodes only
 	noClusterNode                   // no node of a Redis Cluster, which becomes a replica in another way
-	ofLocks        // not of a semaphore, which counts nested entries also when Redis is out of memory
+	ofLocks                         // not of a semaphore, which counts nested entries also when Redis is out of memory
 	realServers                     // it needs them
 	inParts                         // its parts are tests, each in a world of its own
 	alone                           // before the others: it counts goroutines or bytes, or needs both processors
