@@ -136,6 +136,15 @@ func (d Kind) Give(t testing.TB, s Redis, key, owner, count string) {
 	s.Do(t, "EVAL", script, "1", key, owner, count)
 }
 
+// Has tells whether an owner has the key, or is said to.
+func (d Kind) Has(t testing.TB, s Redis, key, owner string) bool {
+	t.Helper()
+	if d.Permits {
+		return slices.Contains(Strings(t, s, "ZRANGE", key, "0", "-1"), owner)
+	}
+	return Number(t, s, "HEXISTS", key, owner) == 1
+}
+
 // servers are those of a topology, or the one.
 func servers(s Redis) []Server {
 	if f, ok := s.(Topology); ok {

@@ -123,7 +123,7 @@ func testCrowd(t *testing.T, d locktest.Kind, processes, each, together int) {
 	if d.Fair {
 		few = each / together * processes
 	}
-	const firstAttempts = 30 // of a semaphore: calls with up to 50 of a few hundred
+	const firstAttempts = 256 // of a semaphore, up to 50 of them in a call
 	if d.Permits {
 		few = firstAttempts * processes
 	}

@@ -48,9 +48,9 @@ func foreign(owner, held string) (all []string) {
 }
 
 // on are the channels on which the waiter for key of an owner, if it is in a queue, listens.
-func on(key, owner string) []string {
+func on(d locktest.Kind, key, owner string) []string {
 	if owner == "" {
-		return []string{scripts.Channel(key)}
+		return []string{d.Channel(key)}
 	}
 	return []string{scripts.Channel(key), locktest.InboxOf(key, owner), scripts.Channel(key) + ":" + owner}
 }
@@ -73,7 +73,7 @@ func testForeignMessages(t *testing.T, d locktest.Kind) {
 	}
 	places := locktest.Queued(t, r.Server, "k")
 	tried := r.counting()
-	for _, channel := range on("k", owner) {
+	for _, channel := range on(d, "k", owner) {
 		r.publish(r.Server.Client(t), channel, foreign(owner, before.Owner()))
 	}
 	seen := tried("heartbeat") + 2
@@ -126,7 +126,7 @@ func testFlood(t *testing.T, d locktest.Kind) {
 		client, sent := r.Server.Client(t), 0
 		for sent < messages || ctx.Err() == nil {
 			for some := range slices.Chunk(flood, messages/100) {
-				for _, channel := range on("k", owner) {
+				for _, channel := range on(d, "k", owner) {
 					r.publish(client, channel, some)
 					sent += len(some)
 				}
