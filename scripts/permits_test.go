@@ -133,6 +133,11 @@ func TestPermitsAreAgreed(t *testing.T) {
 	require.Equal(t, before, state(t, s))
 	must(p.Release(bounded(t), "k", ofA(1)))(t)
 	takes(t, other, ofB(1), ofB(2), ofB(3), ofB(4), ofB(5))
+	for i := range 5 {
+		over(t, s, ofB(i+1))
+	}
+	takes(t, p, ofA(1), ofA(2), ofA(3)) // although the entries of the others may still be there
+	isFull(t, p, ofA(4))
 }
 
 // What an operator says counts for all lockers, also after an idle time.

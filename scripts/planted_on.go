@@ -17,7 +17,7 @@ func planted(s script) script {
 	case seed.ReviveLost && s == permitsRenew:
 		return scriptOf(strings.NewReplacer("not ends or tonumber(ends) <= now", "false", "'XX', ", "", "'WITHSCORES')[2])", "'WITHSCORES')[2] or 0)").Replace(s.text))
 	case seed.OneMore && (s == permitsAcquire || s == permitsAcquireEach):
-		return scriptOf(strings.Replace(s.text, ">= tonumber(agreed)", "> tonumber(agreed)", 1))
+		return scriptOf(strings.Replace(s.text, "taken >= tonumber(agreed)", "taken > tonumber(agreed)", 1))
 	case seed.LastFirst && s == fairEnter:
 		return scriptOf(strings.Replace(s.text, "'RPUSH'", "'LPUSH'", 1))
 	}

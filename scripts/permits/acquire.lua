@@ -28,14 +28,18 @@ end
 --@include parts/now.lua
 local said = redis.call('HMGET', settings, 'permits', 'resized')
 local agreed, resized = said[1] or wanted, said[2]
+local taken = redis.call('ZCOUNT', permits, live, '+inf')
 if agreed ~= wanted and not resized then
-  return {tonumber(agreed)}
+  if taken > 0 then
+    return {tonumber(agreed)}
+  end
+  agreed = wanted -- nobody has a permit of the others any more
 end
 local ends = redis.call('ZSCORE', permits, owner)
 if ends then
   return tonumber(ends) > now and 0 or -2
 end
-if redis.call('ZCOUNT', permits, live, '+inf') >= tonumber(agreed) then
+if taken >= tonumber(agreed) then
   local first = redis.call('ZRANGEBYSCORE', permits, live, '+inf', 'WITHSCORES', 'LIMIT', '0', '1')
   local left, label = math.max(first[2] - now, 1), string.match(redis.call('HGET', settings, first[1]) or '', '^%d+ (.+)$')
   return label and left .. ' ' .. label or left
