@@ -136,6 +136,12 @@ func (d Kind) Give(t testing.TB, s Redis, key, owner, count string) {
 	s.Do(t, "EVAL", script, "1", key, owner, count)
 }
 
+// Grown requires that a fence is larger than an earlier one, of a kind that has fences.
+func (d Kind) Grown(t testing.TB, before, after int64) {
+	t.Helper()
+	require.True(t, d.Permits && before == 0 && after == 0 || after > before, "%d after %d", after, before)
+}
+
 // Has tells whether an owner has the key, or is said to.
 func (d Kind) Has(t testing.TB, s Redis, key, owner string) bool {
 	t.Helper()

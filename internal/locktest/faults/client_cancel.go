@@ -231,7 +231,7 @@ func testCancelledInARun(t *testing.T, d locktest.Kind) {
 				continue
 			}
 			require.NoError(t, a.Err)
-			grown(t, d, last, a.Lease.Fence())
+			d.Grown(t, last, a.Lease.Fence())
 			last = a.Lease.Fence()
 			require.NoError(t, a.Lease.Unlock(locktest.Bounded(t)))
 		}

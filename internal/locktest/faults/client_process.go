@@ -114,12 +114,6 @@ func fence(t *testing.T, s string) int64 {
 	return n
 }
 
-// grown requires that a fence is larger than an earlier one, of a kind that has fences.
-func grown(t *testing.T, d locktest.Kind, before, after int64) {
-	t.Helper()
-	require.True(t, d.Permits && before == 0 && after == 0 || after > before, "%d after %d", after, before)
-}
-
 func testHolderKilled(t *testing.T, d locktest.Kind) {
 	const lease = 500 * time.Millisecond
 	s := d.Start(t)
@@ -132,7 +126,7 @@ func testHolderKilled(t *testing.T, d locktest.Kind) {
 		killed := time.Now()
 		l := locktest.Got(t, waiting)
 		require.Less(t, time.Since(killed), lease+20*time.Second)
-		grown(t, d, before, l.Fence())
+		d.Grown(t, before, l.Fence())
 		require.NoError(t, l.Unlock(locktest.Bounded(t)))
 		child = locktest.StartChild(t, "client", s.Addr(), lease.String())
 	}
@@ -153,7 +147,7 @@ func testHolderPaused(t *testing.T, d locktest.Kind, taken bool) {
 	var l *holdfast.Lease
 	if taken {
 		l = locktest.Lock(t, next, locktest.Bounded(t), "k")
-		grown(t, d, old, l.Fence())
+		d.Grown(t, old, l.Fence())
 		require.True(t, guardedWrite(locktest.Bounded(t), client, "resource", l.Fence(), "parent"))
 	} else {
 		locktest.Await(t, func() bool { return !locktest.Exists(t, s, "k") })
@@ -210,7 +204,7 @@ func testPausedWhileAcquiring(t *testing.T, d locktest.Kind) {
 		require.NoError(t, err)
 		require.Equal(t, l.Owner(), held.Owner)
 		require.NoError(t, l.Unlock(locktest.Bounded(t)))
-		grown(t, d, l.Fence(), fence(t, child.Expect("held")))
+		d.Grown(t, l.Fence(), fence(t, child.Expect("held")))
 		require.Contains(t, []string{"nil", "ErrUnknown"}, ask(child, "unlock", "unlocked")) // its lease is short for a slow machine
 	}
 	child.Say("close")

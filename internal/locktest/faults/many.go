@@ -76,7 +76,7 @@ func testOneForgets(t *testing.T, d locktest.Kind, guarded bool, forget func(loc
 		return
 	}
 	require.ErrorIs(t, l.Err(), holdfast.ErrLost, "two holders")
-	grown(t, d, l.Fence(), next.Fence())
+	d.Grown(t, l.Fence(), next.Fence())
 	require.ErrorIs(t, l.Unlock(locktest.Bounded(t)), holdfast.ErrLost)
 	require.Equal(t, next.Owner(), r.Owner("k"))
 	require.NoError(t, next.Unlock(locktest.Bounded(t)))
@@ -104,8 +104,8 @@ func testOneClock(t *testing.T, d locktest.Kind, c wrongClock) {
 		}
 		waiting := locktest.GoLock(other, locktest.Bounded(t), "k")
 		next := locktest.Next(t, l, waiting)
-		grown(t, d, last, l.Fence())
-		grown(t, d, l.Fence(), next.Fence())
+		d.Grown(t, last, l.Fence())
+		d.Grown(t, l.Fence(), next.Fence())
 		last = next.Fence()
 		require.NoError(t, next.Unlock(locktest.Bounded(t)))
 	}
@@ -141,7 +141,7 @@ func clockAhead(t *testing.T, d locktest.Kind) {
 	last := first.Fence()
 	for range 2 {
 		next := locktest.Got(t, firstOf(second, third))
-		grown(t, d, last, next.Fence())
+		d.Grown(t, last, next.Fence())
 		last = next.Fence()
 		require.NoError(t, next.Unlock(ctx))
 	}
@@ -172,7 +172,7 @@ func clockBack(t *testing.T, d locktest.Kind) {
 	locktest.Renewed(t, first)
 	require.NoError(t, first.Unlock(ctx))
 	next := locktest.Got(t, second)
-	grown(t, d, first.Fence(), next.Fence())
+	d.Grown(t, first.Fence(), next.Fence())
 	locktest.Renewed(t, next)
 	require.NoError(t, next.Unlock(ctx))
 }

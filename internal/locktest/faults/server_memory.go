@@ -78,7 +78,7 @@ func testForgotten(t *testing.T, d locktest.Kind, lease time.Duration, forget fu
 	locktest.Gone(t, s, "k") // and no nested call has made it again
 
 	now := locktest.Lock(t, other, locktest.Bounded(t), "k")
-	grown(t, d, l.Fence(), now.Fence())
+	d.Grown(t, l.Fence(), now.Fence())
 	locktest.RequireSentinel(t, inside.Unlock(locktest.Bounded(t)), holdfast.ErrLost)
 	locktest.RequireSentinel(t, l.Unlock(locktest.Bounded(t)), holdfast.ErrLost)
 	held, err := other.Inspect(locktest.Bounded(t), "k")
@@ -111,7 +111,7 @@ func testBackWithMemory(t *testing.T, d locktest.Kind) {
 	waiting := locktest.GoLock(other, locktest.Bounded(t), "k")
 	require.NoError(t, inside.Unlock(locktest.Bounded(t)))
 	next := locktest.Next(t, l, waiting)
-	grown(t, d, l.Fence(), next.Fence())
+	d.Grown(t, l.Fence(), next.Fence())
 	require.NoError(t, next.Unlock(locktest.Bounded(t)))
 }
 
