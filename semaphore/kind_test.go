@@ -41,7 +41,7 @@ func TestF8_OptionsAreRefused(t *testing.T) {
 		"New: WithFencing":            {holdfast.WithFencing()},
 		"WithFenceExpiry needs":       {holdfast.WithFenceExpiry(time.Hour)},
 		"option is nil":               {nil},
-		"WithLease: lease 0s":         {holdfast.WithLease(0)},
+		"WithLease: 0s":               {holdfast.WithLease(0)},
 		"client is not of a Redis Cl": {holdfast.WithShardedPubSub(true)},
 	} {
 		l, err := semaphore.New(client, 3, opts...)

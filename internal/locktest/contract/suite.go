@@ -43,7 +43,7 @@ var notOfPermits = []string{
 	"G5_FencedAcquireTwiceCountsOnce", "G10_NumbersGrow", "G10_OneForEachLease", "Handover_TakesFencesFromTheReserve",
 	"Inspect_OfAKeyThatIsNotOurs", "Locks_LeavesOutWhatIsNoLock", "Locks_ManyThatComeAndGo", "G5_ReleaseAfterALateEnter",
 	"G4_CrashedHolderFreesTheKey",
-	"Wait_QueueFullAfterTheFirstAttempt", "Wait_TryLockAnswersLocallyWhereItCan", "Errors_NameTheKey",
+	"Wait_TooManyWaitersAfterTheFirstAttempt", "Wait_TryLockAnswersLocallyWhereItCan", "Errors_NameTheKey",
 	"Wait_InOrderBehindTheFirstAttempt", "Handover_Off", "Handover_IsInMemory",
 }
 
