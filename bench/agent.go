@@ -29,6 +29,7 @@ type task struct {
 	Count    int           // of waiters or leases
 	Hot      bool          // all want one key; else each goroutine has its own
 	Try      bool          // all only try one key, which is held
+	Election bool          // a cycle is a term
 	Section  time.Duration // 0: empty
 	Inside   string        // the file where processes count those inside; empty if there is one process
 	Warm     time.Duration // how long to work before it is ready
@@ -102,10 +103,14 @@ var opened []locker
 // open connects a client, which is closed at the end of the task.
 func (t task) open() (locker, error) {
 	l, err := libraries[t.Library].open(t)
-	if err == nil {
-		opened = append(opened, l)
+	if err != nil {
+		return nil, err
 	}
-	return l, err
+	if t.Election {
+		l = candidate{l.(elector)}
+	}
+	opened = append(opened, l)
+	return l, nil
 }
 
 // openWarm also makes a first cycle, which teaches Redis the scripts.

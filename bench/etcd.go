@@ -43,8 +43,8 @@ func etcdClient(addr string) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{Endpoints: []string{addr}, DialTimeout: 10 * time.Second, Logger: zap.NewNop()})
 }
 
-// etcder has a session for each lock that is under way: etcd's mutex does not exclude others
-// of its session.
+// etcder has a session for each lock or term that is under way: etcd's mutex and its election do
+// not exclude others of their session.
 type etcder struct {
 	client *clientv3.Client
 	lease  time.Duration
@@ -98,6 +98,22 @@ func (l *etcder) cycle(key string) func(func()) error {
 		inside()
 		defer l.giveBack(session)
 		return m.Unlock(always)
+	}
+}
+
+func (l *etcder) campaign(group string) func(func()) error {
+	return func(inside func()) error {
+		session, err := l.session()
+		if err != nil {
+			return err
+		}
+		e := concurrency.NewElection(session, "/bench/"+group)
+		if err := e.Campaign(always, "leader"); err != nil {
+			return err
+		}
+		inside()
+		defer l.giveBack(session)
+		return e.Resign(always)
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/election"
 	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/multilock"
 	"github.com/holdfast-go/holdfast/rlock"
@@ -86,6 +88,19 @@ func (l *ours) cycle(key string) func(func()) error {
 		}
 		inside()
 		return lease.Unlock(always)
+	}
+}
+
+func (l *ours) campaign(group string) func(func()) error {
+	return func(inside func()) error {
+		e, err := election.New(l.locker, group)
+		if err != nil {
+			return err
+		}
+		return e.Run(always, func(context.Context) error {
+			inside()
+			return nil
+		})
 	}
 }
 

@@ -24,6 +24,18 @@ type trier interface {
 	try(key string) (got bool, err error)
 }
 
+// elector is a locker that can also elect a leader.
+type elector interface {
+	locker
+	// campaign returns a function that waits until it leads group, calls inside and resigns.
+	campaign(group string) func(inside func()) error
+}
+
+// candidate is a locker whose cycles are terms.
+type candidate struct{ elector }
+
+func (c candidate) cycle(group string) func(func()) error { return c.campaign(group) }
+
 // keeper is a locker that can hold many keys, and renews them.
 type keeper interface {
 	locker

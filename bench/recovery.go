@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/bench/report"
@@ -16,25 +18,30 @@ const (
 	brokenLease = 10 * time.Second
 )
 
-// breakage is what happens while one process holds the key and another waits for it.
+// breakage is what happens while one process holds the key and others wait for it.
 type breakage struct {
-	name  string
-	lease time.Duration
-	// happen returns the earliest time at which the waiter could have the key.
+	name    string
+	lease   time.Duration
+	waiting int // how many processes
+	// happen returns the earliest time at which a waiter could have the key.
 	happen func(st store, library string, holding *worker) (time.Time, error)
 	// forgets: Redis no longer knows the holder, and may be back before happen returns.
 	forgets bool
+	// election: the holder leads, and the others are candidates.
+	election bool
 }
 
 var (
-	holderKilled   = breakage{"holder killed", killedLease, kill, false}
-	connectionsCut = breakage{"subscription cut", brokenLease, cut, false}
-	redisRestarted = breakage{"Redis restarted", brokenLease, restart, true}
+	holderKilled   = breakage{name: "recovery/holder killed", lease: killedLease, waiting: 1, happen: kill}
+	connectionsCut = breakage{name: "recovery/subscription cut", lease: brokenLease, waiting: 1, happen: cut}
+	redisRestarted = breakage{name: "recovery/Redis restarted", lease: brokenLease, waiting: 1, happen: restart, forgets: true}
+	leaderKilled   = breakage{name: "election/leader killed", lease: killedLease, waiting: 3, happen: kill, election: true}
+	leaderResigns  = breakage{name: "election/leader resigns", lease: brokenLease, waiting: 3, happen: release, election: true}
 )
 
-// workload measures how long a waiter waits after something broke.
+// workload measures how long the first waiter waits after something broke.
 func (b breakage) workload(libraries ...string) workload {
-	return workload{"recovery/" + b.name, each(libraries, 0, func(st store, library string, _ time.Duration) (report.Sample, error) {
+	return workload{b.name, each(libraries, 0, func(st store, library string, _ time.Duration) (report.Sample, error) {
 		took, err := b.run(st, library)
 		return report.Sample{"ms until the waiter has it": ms(took)}, err
 	})}
@@ -46,7 +53,7 @@ const holderPlace = -1
 
 func (b breakage) run(st store, library string) (time.Duration, error) {
 	t := task{
-		Role: "hold", Addrs: st.addrs(), Library: library, Hot: true, Lease: b.lease,
+		Role: "hold", Addrs: st.addrs(), Library: library, Hot: true, Lease: b.lease, Election: b.election,
 		Duration: b.lease + patience, Process: holderPlace, Processes: 1, Goroutines: 1,
 	}
 	asked := time.Now()
@@ -55,22 +62,24 @@ func (b breakage) run(st store, library string) (time.Duration, error) {
 		return 0, err
 	}
 	defer leave(holding)
-	t.Role, t.Process = "ask", 0
-	asking, err := startWorker(t)
-	if err != nil {
-		return 0, err
+	asking := make([]*worker, b.waiting)
+	for i := range asking {
+		t.Role, t.Process = "ask", i
+		if asking[i], err = startWorker(t); err != nil {
+			return 0, err
+		}
+		defer leave(asking[i])
 	}
-	defer leave(asking)
 	begun, err := b.happen(st, library, holding)
 	if err != nil {
 		return 0, err
 	}
-	asking.begin(time.Now(), 0)
-	r, err := asking.result()
+	results, err := together(asking, 0)
 	if err != nil {
 		return 0, err
 	}
-	return b.waited(asked, begun, time.Unix(0, r.At))
+	first := slices.MinFunc(results, func(x, y result) int { return cmp.Compare(x.At, y.At) })
+	return b.waited(asked, begun, time.Unix(0, first.At))
 }
 
 // waited returns how long the waiter did without the key that it could have had from begun on.
@@ -97,6 +106,13 @@ func kill(_ store, _ string, holding *worker) (time.Time, error) {
 	return now, nil
 }
 
+// release has the holder unlock.
+func release(_ store, _ string, holding *worker) (time.Time, error) {
+	holding.begin(time.Now(), 0)
+	r, err := holding.result()
+	return time.Unix(0, r.At), err
+}
+
 // cut cuts the connections that bring news of releases, and releases at once.
 func cut(st store, library string, holding *worker) (time.Time, error) {
 	kinds := []string{"pubsub"}
@@ -108,9 +124,7 @@ func cut(st store, library string, holding *worker) (time.Time, error) {
 			return time.Time{}, err
 		}
 	}
-	holding.begin(time.Now(), 0)
-	r, err := holding.result()
-	return time.Unix(0, r.At), err
+	return release(st, library, holding)
 }
 
 // restart makes Redis lose everything. The holder does not react.

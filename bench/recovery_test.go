@@ -12,7 +12,7 @@ import (
 func TestEarlyWaiter(t *testing.T) {
 	asked := time.Now()
 	begun := asked.Add(time.Second)
-	killed := breakage{name: "holder killed", lease: 4 * time.Second}
+	killed := breakage{lease: 4 * time.Second}
 	took, err := killed.waited(asked, begun, begun.Add(3*time.Millisecond))
 	require.NoError(t, err)
 	require.Equal(t, 3*time.Millisecond, took)
@@ -30,10 +30,10 @@ func TestEarlyWaiter(t *testing.T) {
 	require.Zero(t, took)
 }
 
-// A lock that does not exclude is found.
+// A lock that does not exclude is found, and an election of several leaders.
 func TestRecoveryWithoutExclusion(t *testing.T) {
 	s := emptyServer(t)
-	for _, b := range []breakage{holderKilled, connectionsCut} {
+	for _, b := range []breakage{holderKilled, connectionsCut, leaderKilled, leaderResigns} {
 		_, err := b.run(s, anybodyName)
 		require.ErrorIs(t, err, errBroken, b.name)
 	}

@@ -60,7 +60,7 @@ func TestWorkloads(t *testing.T) {
 	needServer(t)
 	for _, w := range []workload{
 		holderKilled.workload("holdfast", "fair"), connectionsCut.workload("holdfast", "fair"), redisRestarted.workload("holdfast", "fair"),
-		sale("holdfast"), uncontended(8), hot(8, 0), hot(8, 50*time.Microsecond), processes(2, 2, 0), processes(2, 2, time.Millisecond),
+		leaderKilled.workload("holdfast", "fair"), leaderResigns.workload("holdfast", "fair"), sale("holdfast"), uncontended(8), hot(8, 0), hot(8, 50*time.Microsecond), processes(2, 2, 0), processes(2, 2, time.Millisecond),
 		oneHot(3, 2, 4), tryLock(8), waiting("waiting/50", 50, 1, "holdfast"),
 		held("held/300", 300, 1500*time.Millisecond, 0, "holdfast", single, "rueidislock"),
 		fairUncontended(8), handover(2, 2), handover(1, 4), queues(6, 20), waiting("fair/waiting 50", 50, 1, "fair"),
@@ -155,7 +155,11 @@ func TestOwnServers(t *testing.T) {
 	needServer(t)
 	defer stopOwnServers()
 	for _, name := range []string{"etcd", "zookeeper"} {
-		for _, w := range []workload{holderKilled.workload(name), sale(name), waiting("wait", 20, 1, name)} {
+		all := []workload{holderKilled.workload(name), sale(name), waiting("wait", 20, 1, name)}
+		if name == "etcd" {
+			all = append(all, leaderKilled.workload(name), leaderResigns.workload(name))
+		}
+		for _, w := range all {
 			t.Run(w.name+" "+name, func(t *testing.T) {
 				needRival(t, name)
 				m, err := w.measure(1, 50*time.Millisecond, io.Discard)

@@ -36,6 +36,9 @@ func workloads() []workload {
 		connectionsCut.workload(onRedis...),
 		redisRestarted.workload(onRedis...),
 
+		leaderKilled.workload("holdfast", "fair", "etcd"),
+		leaderResigns.workload("holdfast", "fair", "etcd"),
+
 		fairUncontended(1), fairUncontended(16), fairUncontended(64),
 		handover(2, 1), handover(8, 1), handover(64, 1), handover(8, 8), handover(1, 64),
 		queues(10, 100, 1000, 10_000),
