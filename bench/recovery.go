@@ -13,6 +13,9 @@ const (
 	// killedLease is the lease of a holder that is killed: the shortest that ZooKeeper allows,
 	// and a whole number of seconds, as etcd needs.
 	killedLease = 4 * time.Second
+	// betweenRenewals is when the holder is killed: between its first renewal, after a third of the
+	// lease, and its second, so that all libraries have equally much of the lease left.
+	betweenRenewals = killedLease / 2
 	// brokenLease is the lease where something else breaks. A waiter that does not notice it
 	// waits for the end of the lease.
 	brokenLease = 10 * time.Second
@@ -22,7 +25,8 @@ const (
 type breakage struct {
 	name    string
 	lease   time.Duration
-	waiting int // how many processes
+	waiting int           // how many processes
+	after   time.Duration // since the holder was started, at least
 	// happen returns the earliest time at which a waiter could have the key.
 	happen func(st store, library string, holding *worker) (time.Time, error)
 	// forgets: Redis no longer knows the holder, and may be back before happen returns.
@@ -32,10 +36,10 @@ type breakage struct {
 }
 
 var (
-	holderKilled   = breakage{name: "recovery/holder killed", lease: killedLease, waiting: 1, happen: kill}
+	holderKilled   = breakage{name: "recovery/holder killed", lease: killedLease, waiting: 1, after: betweenRenewals, happen: kill}
 	connectionsCut = breakage{name: "recovery/subscription cut", lease: brokenLease, waiting: 1, happen: cut}
 	redisRestarted = breakage{name: "recovery/Redis restarted", lease: brokenLease, waiting: 1, happen: restart, forgets: true}
-	leaderKilled   = breakage{name: "election/leader killed", lease: killedLease, waiting: 3, happen: kill, election: true}
+	leaderKilled   = breakage{name: "election/leader killed", lease: killedLease, waiting: 3, after: betweenRenewals, happen: kill, election: true}
 	leaderResigns  = breakage{name: "election/leader resigns", lease: brokenLease, waiting: 3, happen: release, election: true}
 )
 
@@ -70,6 +74,7 @@ func (b breakage) run(st store, library string) (time.Duration, error) {
 		}
 		defer leave(asking[i])
 	}
+	time.Sleep(time.Until(asked.Add(b.after)))
 	begun, err := b.happen(st, library, holding)
 	if err != nil {
 		return 0, err
