@@ -28,6 +28,8 @@ type task struct {
 	Goroutines int // of each process
 	Count    int           // of waiters or leases
 	Hot      bool          // all want one key; else each goroutine has its own
+	Shared   int           // of 100 cycles, how many may be inside with others of these
+	Room     int64         // how many of these at once
 	Try      bool          // all only try one key, which is held
 	Election bool          // a cycle is a term
 	Section  time.Duration // 0: empty
@@ -86,6 +88,9 @@ func (t task) clients() (all []rueidis.ClientOption) {
 	}
 	return all
 }
+
+// room is at least 1: one that shares with nobody.
+func (t task) room() int64 { return max(1, t.Room) }
 
 func (t task) lease() time.Duration { return cmp.Or(t.Lease, usualLease) }
 

@@ -33,6 +33,8 @@ type work struct {
 	hot     bool // all want one key; else each goroutine has its own
 	try     bool // each only tries one key that is held
 	section time.Duration
+	shared  int   // of 100 cycles, how many may be inside with others of these
+	room    int64 // how many of these at once
 }
 
 // does returns the measurement of a library that does the work. One process alone warms up
@@ -40,7 +42,7 @@ type work struct {
 func (f fleet) does(w work) measurement {
 	return func(st store, library string, d time.Duration) (report.Sample, error) {
 		d = max(d*time.Duration(max(1, len(f)/16)), 100*w.section, time.Duration(2*f.all())*w.section) // some turns for everybody
-		t := task{Role: "load", Library: library, Hot: w.hot, Try: w.try, Section: w.section, Duration: d}
+		t := task{Role: "load", Library: library, Hot: w.hot, Try: w.try, Section: w.section, Shared: w.shared, Room: w.room, Duration: d}
 		if len(f) == 1 {
 			t.Warm = d / 5
 		} else {
@@ -63,7 +65,7 @@ func (f fleet) does(w work) measurement {
 		if err != nil {
 			return nil, err
 		}
-		return f.evaluate(results, did, library, d)
+		return f.evaluate(results, did, t)
 	}
 }
 
@@ -123,8 +125,9 @@ func observed(st store, workers []*worker) (results []result, did spent, err err
 	return results, did, err
 }
 
-// evaluate makes a sample of the processes' results and what the store did.
-func (f fleet) evaluate(results []result, did spent, library string, d time.Duration) (report.Sample, error) {
+// evaluate makes a sample of what the processes did with their task, and of what the store did.
+// Where cycles may share the key, no ideal is known.
+func (f fleet) evaluate(results []result, did spent, t task) (report.Sample, error) {
 	waits, err := waitsOf(results)
 	if err != nil {
 		return nil, err
@@ -139,22 +142,23 @@ func (f fleet) evaluate(results []result, did spent, library string, d time.Dura
 		gap, section = max(gap, r.Gap), max(section, r.Section)
 	}
 	cycles := floats.Sum(processes)
-	got := costs(results, waits, did, library)
-	got["cycles/s"], got["Jain of goroutines"] = cycles/d.Seconds(), jain(goroutines)
-	if section > 0 {
+	got := costs(results, waits, did, t.Library)
+	got["cycles/s"], got["Jain of goroutines"] = cycles/t.Duration.Seconds(), jain(goroutines)
+	if section > 0 && t.Shared == 0 {
 		ideal := time.Duration(f.all()-1) * section // one section of each of the others
 		got["section ms"], got["p99 wait ÷ ideal"] = ms(section), got["lock p99 µs"]*1e-6/ideal.Seconds()
 	}
 	if len(f) > 1 {
+		maps.Copy(got, report.Sample{"Jain's index": jain(processes), "share of the first process": processes[0] / cycles})
+	}
+	if len(f) > 1 && t.Shared == 0 {
 		// Ideally, each process is without service for one turn of every other. A turn is one
 		// cycle, or with local hand-over its tenure, or one section if that is longer.
-		turn := time.Duration(float64(d) / cycles)
-		if library == "holdfast" {
+		turn := time.Duration(float64(t.Duration) / cycles)
+		if t.Library == "holdfast" {
 			turn = max(holdfast.DefaultLocalHandover, section)
 		}
 		maps.Copy(got, report.Sample{
-			"Jain's index":                    jain(processes),
-			"share of the first process":      processes[0] / cycles,
 			"longest without service ms":      ms(gap),
 			"longest without service ÷ ideal": gap.Seconds() / (float64(len(f)-1) * turn.Seconds()),
 		})

@@ -4,15 +4,12 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/election"
-	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/multilock"
-	"github.com/holdfast-go/holdfast/rlock"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -28,29 +25,24 @@ type anyKind interface {
 	holdfast.Operator
 }
 
-// newOurs makes a locker of one lock kind.
-type newOurs func(clients []rueidis.Client, lease time.Duration) (anyKind, error)
+// newOurs makes a locker of one lock kind for a task.
+type newOurs func(clients []rueidis.Client, t task) (anyKind, error)
 
-func newRlock(opts ...holdfast.Option) newOurs {
-	return func(clients []rueidis.Client, lease time.Duration) (anyKind, error) {
-		return rlock.New(clients[0], append(opts, holdfast.WithLease(lease))...)
-	}
-}
-
-func newFair(opts ...holdfast.Option) newOurs {
-	return func(clients []rueidis.Client, lease time.Duration) (anyKind, error) {
-		return fair.New(clients[0], append(opts, holdfast.WithLease(lease))...)
+// newOf makes one on one Redis, with the New of its package.
+func newOf[L anyKind](open func(rueidis.Client, ...holdfast.Option) (L, error), opts ...holdfast.Option) newOurs {
+	return func(clients []rueidis.Client, t task) (anyKind, error) {
+		return open(clients[0], append(opts, holdfast.WithLease(t.lease()))...)
 	}
 }
 
 // newMultilock makes no call.
-func newMultilock(clients []rueidis.Client, lease time.Duration) (anyKind, error) {
-	return multilock.New(clients, holdfast.WithLease(lease))
+func newMultilock(clients []rueidis.Client, t task) (anyKind, error) {
+	return multilock.New(clients, holdfast.WithLease(t.lease()))
 }
 
 // newMultilockWithVotes also gives fresh nodes their vote.
-func newMultilockWithVotes(clients []rueidis.Client, lease time.Duration) (anyKind, error) {
-	l, err := multilock.New(clients, holdfast.WithLease(lease))
+func newMultilockWithVotes(clients []rueidis.Client, t task) (anyKind, error) {
+	l, err := multilock.New(clients, holdfast.WithLease(t.lease()))
 	if err != nil {
 		return nil, err
 	}
@@ -61,10 +53,14 @@ func oursLibrary(open newOurs) *library {
 	return &library{inner: ourCommands, open: func(t task) (locker, error) { return openOurs(t, open) }}
 }
 
+// writers is a kind whose readers have a Locker of their own.
+type writers interface{ RLocker() holdfast.Locker }
+
 // ours is a locker of any kind with its clients.
 type ours struct {
 	clients []rueidis.Client
 	locker  anyKind
+	readers holdfast.Locker // locker, unless that is only for writers
 }
 
 func openOurs(t task, open newOurs) (_ locker, err error) {
@@ -76,13 +72,23 @@ func openOurs(t task, open newOurs) (_ locker, err error) {
 		}
 		l.clients = append(l.clients, client)
 	}
-	l.locker, err = open(l.clients, t.lease())
-	return l, err
+	if l.locker, err = open(l.clients, t); err != nil {
+		return nil, err
+	}
+	l.readers = l.locker
+	if w, ok := l.locker.(writers); ok {
+		l.readers = w.RLocker()
+	}
+	return l, nil
 }
 
-func (l *ours) cycle(key string) func(func()) error {
+func (l *ours) cycle(key string) func(func()) error { return cycleOf(l.locker, key) }
+
+func (l *ours) share(key string) func(func()) error { return cycleOf(l.readers, key) }
+
+func cycleOf(l holdfast.Locker, key string) func(func()) error {
 	return func(inside func()) error {
-		lease, err := l.locker.Lock(always, key)
+		lease, err := l.Lock(always, key)
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fair"
+	"github.com/holdfast-go/holdfast/rlock"
 )
 
 // locker is one client of a library, or of a floor.
@@ -22,6 +24,12 @@ type locker interface {
 type trier interface {
 	locker
 	try(key string) (got bool, err error)
+}
+
+// sharer is a locker that also has cycles which others of these share the key with.
+type sharer interface {
+	locker
+	share(key string) func(inside func()) error
 }
 
 // elector is a locker that can also elect a leader.
@@ -75,11 +83,11 @@ type library struct {
 }
 
 var libraries = map[string]*library{
-	"holdfast":            oursLibrary(newRlock()),
-	"no hand-over":        oursLibrary(newRlock(holdfast.WithLocalHandover(0))),
-	"holdfast, 1 replica": oursLibrary(newRlock(holdfast.WithReplicas(1, time.Second))),
-	"fair":                oursLibrary(newFair()),
-	"fair, no hand-over":  oursLibrary(newFair(holdfast.WithLocalHandover(0))),
+	"holdfast":            oursLibrary(newOf(rlock.New)),
+	"no hand-over":        oursLibrary(newOf(rlock.New, holdfast.WithLocalHandover(0))),
+	"holdfast, 1 replica": oursLibrary(newOf(rlock.New, holdfast.WithReplicas(1, time.Second))),
+	"fair":                oursLibrary(newOf(fair.New)),
+	"fair, no hand-over":  oursLibrary(newOf(fair.New, holdfast.WithLocalHandover(0))),
 	"multilock":           oursLibrary(newMultilockWithVotes),
 
 	"floor":              {open: openFloor, inner: ourCommands},
@@ -98,6 +106,9 @@ var libraries = map[string]*library{
 	"Redisson":            redissonLibrary("plain"),
 	"Redisson fair":       redissonLibrary("fair"),
 	"Redisson spin":       redissonLibrary("spin"),
+	"Redisson read/write": redissonLibrary("read/write"),
+	"Redisson permits":    redissonLibrary("permits"),
+	"Redisson semaphore":  redissonLibrary("semaphore"),
 }
 
 // always is the context of every cycle: it never ends.

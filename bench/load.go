@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -34,7 +35,7 @@ type load struct {
 	task
 	gaps   bool          // hot: measure the longest time without a section
 	blind  bool          // keep no waits: reading the clock costs as much as a hand-over in memory
-	inside *atomic.Int64 // hot and not blind: counts the sections that have begun and not ended; nil: only those of this process
+	inside *atomic.Int64 // hot and not blind: counts the sections that have begun and not ended, by their shares; nil: only those of this process
 }
 
 // pass lets the time of a section pass. It spins for a short one, to be exact.
@@ -77,12 +78,16 @@ func (w load) run(l locker, d time.Duration) (tally, error) {
 	}
 	var group sync.WaitGroup
 	for i := range w.Goroutines {
-		cycle := refused(l)
+		alone := refused(l)
 		if !w.Try {
-			cycle = l.cycle(w.key(i))
+			alone = l.cycle(w.key(i))
+		}
+		shared := alone
+		if s, ok := l.(sharer); ok && w.Shared > 0 {
+			shared = s.share(w.key(i))
 		}
 		mine := &tally{waits: newWaits()}
-		group.Go(func() { r.worker(cycle, mine) })
+		group.Go(func() { r.worker(alone, shared, mine) })
 	}
 	r.last = time.Now()
 	close(r.begin)
@@ -168,11 +173,17 @@ func (r *loadRun) fail(err error) {
 }
 
 // worker is one goroutine of the load, with its own tally.
-func (r *loadRun) worker(cycle func(func()) error, mine *tally) {
+func (r *loadRun) worker(alone, shared func(func()) error, mine *tally) {
 	var asked time.Time
-	section := func() { r.section(mine, asked) }
+	var share int64
+	section := func() { r.section(mine, asked, share) }
 	<-r.begin
 	for !r.over.Load() {
+		cycle := alone
+		share = r.room()
+		if r.Shared > 0 && rand.IntN(100) < r.Shared {
+			cycle, share = shared, 1
+		}
 		if !r.blind {
 			asked = time.Now()
 		}
@@ -190,18 +201,18 @@ func (r *loadRun) worker(cycle func(func()) error, mine *tally) {
 	r.total.held += mine.held
 }
 
-// section is what runs under the lock.
-func (r *loadRun) section(mine *tally, asked time.Time) {
+// section is what runs under the lock. It takes a share of the room inside.
+func (r *loadRun) section(mine *tally, asked time.Time, share int64) {
 	mine.all++
 	switch {
 	case !r.Hot:
 	case r.blind:
 		r.count++
 	default:
-		if r.inside.Add(1) != 1 {
+		if r.inside.Add(share) > r.room() {
 			r.fail(errBroken)
 		}
-		defer r.inside.Add(-1)
+		defer r.inside.Add(-share)
 	}
 	var had time.Time
 	counts := r.counts.Load()
@@ -234,7 +245,7 @@ func (r *loadRun) section(mine *tally, asked time.Time) {
 }
 
 func prepareLoad(t task) (job, error) {
-	w := load{task: t, gaps: t.Hot && t.Processes > 1}
+	w := load{task: t, gaps: t.Hot && t.Processes > 1 && t.Shared == 0}
 	if t.Inside != "" {
 		var err error
 		if w.inside, err = mapCount(t.Inside); err != nil {
@@ -261,7 +272,7 @@ func prepareLoad(t task) (job, error) {
 // clock, as with one key and empty sections in one process, a second, shorter run gives the
 // waits.
 func (w load) measure(l locker) (r result, err error) {
-	w.blind = w.Hot && w.Section == 0 && !w.gaps
+	w.blind = w.Hot && w.Section == 0 && !w.gaps && w.Shared == 0
 	t, err := w.run(l, w.Duration)
 	if err != nil {
 		return r, err

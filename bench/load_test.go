@@ -1,12 +1,17 @@
 package main
 
 import (
+	"context"
 	"io"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/rlock"
 )
 
 // open is a library that excludes nobody.
@@ -29,6 +34,17 @@ func TestBrokenExclusionIsFound(t *testing.T) {
 		_, err := load{task: task{Goroutines: 8, Hot: true, Section: time.Millisecond}}.run(open{}, 20*time.Millisecond)
 		require.ErrorIs(t, err, errBroken)
 	})
+	t.Run("readers and writers", func(t *testing.T) {
+		w := load{task: task{Goroutines: 8, Hot: true, Section: time.Millisecond, Shared: 50, Room: 8}}
+		_, err := w.run(open{}, 20*time.Millisecond)
+		require.ErrorIs(t, err, errBroken)
+		w.Shared = 100
+		_, err = w.run(open{}, 20*time.Millisecond)
+		require.NoError(t, err, "readers only")
+		w.Room--
+		_, err = w.run(open{}, 20*time.Millisecond)
+		require.ErrorIs(t, err, errBroken, "one permit less than goroutines")
+	})
 	t.Run("flash sale", func(t *testing.T) {
 		r := &saleDay{locker: open{}, waits: newWaits()}
 		_, err := r.open(10_000, 50*time.Millisecond)
@@ -38,6 +54,32 @@ func TestBrokenExclusionIsFound(t *testing.T) {
 		_, err := load{task: task{Goroutines: 2, Try: true}}.run(open{}, 20*time.Millisecond)
 		require.ErrorIs(t, err, errNotRefused)
 	})
+}
+
+// Of a kind whose readers have a locker of their own, cycles that share the key use that.
+func TestReadersHaveTheirLocker(t *testing.T) {
+	s := emptyServer(t)
+	l, err := openOurs(task{Addrs: s.addrs()}, func(clients []rueidis.Client, t task) (anyKind, error) {
+		l, err := newOf(rlock.New)(clients, t)
+		return forWriters{l}, err
+	})
+	require.NoError(t, err)
+	defer l.close()
+	_, err = load{task: task{Goroutines: 1, Hot: true, Shared: 100}}.run(l, time.Minute)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	_, err = load{task: task{Goroutines: 1, Hot: true}}.run(l, time.Millisecond)
+	require.NoError(t, err)
+}
+
+// forWriters is a kind whose readers always fail.
+type forWriters struct{ anyKind }
+
+func (forWriters) RLocker() holdfast.Locker { return noReaders{} }
+
+type noReaders struct{ holdfast.Locker }
+
+func (noReaders) Lock(context.Context, string, ...holdfast.LockOption) (*holdfast.Lease, error) {
+	return nil, io.ErrUnexpectedEOF
 }
 
 // What comes before the measurement is not in it.

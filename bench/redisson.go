@@ -16,6 +16,7 @@ func redissonLibrary(kind string) *library {
 	return &library{java: kind, absent: needRedisson, inner: []string{
 		"exists", "hincrby", "hexists", "pexpire", "pttl", "publish", "spublish", "del", "get", "set",
 		"hset", "lindex", "zscore", "lpop", "rpush", "zrem", "lrem", "zadd", "zrange", "zincrby", "time",
+		"hdel", "hget", "hkeys", "hlen", "decrby", "incrby", "zrangebyscore",
 	}}
 }
 

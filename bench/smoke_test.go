@@ -61,6 +61,7 @@ func TestWorkloads(t *testing.T) {
 	for _, w := range []workload{
 		holderKilled.workload("holdfast", "fair"), connectionsCut.workload("holdfast", "fair"), redisRestarted.workload("holdfast", "fair"),
 		leaderKilled.workload("holdfast", "fair"), leaderResigns.workload("holdfast", "fair"), sale("holdfast"), uncontended(8), hot(8, 0), hot(8, 50*time.Microsecond), processes(2, 2, 0), processes(2, 2, time.Millisecond),
+		readers(50, 1, 8, 0), readers(50, 2, 2, time.Millisecond), permits(2, 1, 8, time.Millisecond), permits(2, 2, 2, 0),
 		oneHot(3, 2, 4), tryLock(8), waiting("waiting/50", 50, 1, "holdfast"),
 		held("held/300", 300, 1500*time.Millisecond, 0, "holdfast", single, "rueidislock"),
 		fairUncontended(8), handover(2, 2), handover(1, 4), queues(6, 20), waiting("fair/waiting 50", 50, 1, "fair"),
@@ -133,11 +134,13 @@ func TestRedisson(t *testing.T) {
 	defer stopJava()
 	defer func(d time.Duration) { javaWarm = d }(javaWarm)
 	javaWarm = 100 * time.Millisecond
-	for i, w := range []workload{
+	all := []workload{
 		holderKilled.workload("Redisson", "Redisson fair", "Redisson spin"), connectionsCut.workload("Redisson"), redisRestarted.workload("Redisson"),
 		sale("Redisson"), {"try", each([]string{"Redisson"}, 0, fleet{8}.does(work{try: true}))}, waiting("wait", 50, 1, "Redisson", "Redisson fair"),
 		held("held", 300, 1500*time.Millisecond, 0, "Redisson"),
-	} {
+		readers(50, 1, 8, 0), readers(50, 2, 2, time.Millisecond), permits(2, 1, 8, time.Millisecond), permits(2, 2, 2, 0),
+	}
+	for i, w := range all {
 		m, err := w.measure(1, 50*time.Millisecond, io.Discard)
 		require.NoError(t, err)
 		require.Empty(t, m.Notes, w.name)

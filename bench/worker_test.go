@@ -49,15 +49,29 @@ func TestJavaWithoutExclusion(t *testing.T) {
 	defer remove()
 	count, err := mapCount(path)
 	require.NoError(t, err)
-	count.Store(1) // somebody is inside
-	w, err := startWorker(task{
-		Role: "load", Addrs: s.addrs(), Library: "Redisson", Hot: true, Processes: 2, Goroutines: 1, Duration: 100 * time.Millisecond, Inside: path,
-	})
-	require.NoError(t, err)
-	defer leave(w)
-	w.begin(time.Now(), 0)
-	_, err = w.result()
-	require.ErrorContains(t, err, errBroken.Error())
+	for _, c := range []struct {
+		library     string
+		shared      int
+		room, taken int64 // by others
+	}{
+		{"Redisson", 0, 0, 1},
+		{"Redisson read/write", 0, 8, 1},
+		{"Redisson read/write", 100, 8, 8},
+		{"Redisson permits", 100, 8, 8},
+		{"Redisson semaphore", 100, 8, 8},
+	} {
+		require.NoError(t, s.empty())
+		count.Store(c.taken)
+		w, err := startWorker(task{
+			Role: "load", Addrs: s.addrs(), Library: c.library, Hot: true, Shared: c.shared, Room: c.room,
+			Processes: 2, Goroutines: 1, Duration: 100 * time.Millisecond, Inside: path,
+		})
+		require.NoError(t, err)
+		w.begin(time.Now(), 0)
+		_, err = w.result()
+		leave(w)
+		require.ErrorContains(t, err, errBroken.Error(), c)
+	}
 }
 
 // endsName is a library whose processes end before they are ready.

@@ -11,7 +11,10 @@ var (
 	rivals = []string{"rueidislock", "redsync", "redislock", "etcd", "zookeeper", "Redisson", "Redisson spin"}
 	// fifoRivals serve first what came first.
 	fifoRivals = []string{"etcd", "zookeeper", "Redisson fair"}
-	onQuorum   = []string{"multilock", "redsync", "redsync on go-redis"}
+	// sharedReads and severalHolders begin with a lock that only one may have.
+	sharedReads    = []string{"holdfast", "Redisson read/write"}
+	severalHolders = []string{"holdfast", "Redisson permits", "Redisson semaphore"}
+	onQuorum       = []string{"multilock", "redsync", "redsync on go-redis"}
 	// deployable can use a Redis Cluster and a Sentinel set.
 	deployable = []string{"holdfast", "fair", "rueidislock", "redsync", "Redisson", "Redisson fair"}
 )
@@ -30,6 +33,9 @@ func workloads() []workload {
 		waiting("waiting/10000", 10_000, 5, "holdfast", "rueidislock", "redsync", "redislock", "Redisson"),
 		held("held/20000", 20_000, heldLease, 0, "holdfast", single, "Redisson", "rueidislock"),
 		held("held/100000", 100_000, heldLease, 0, "holdfast", single, "Redisson"), // rueidislock has a goroutine for each
+		readers(99, 1, 64, 0), readers(99, 1, 64, time.Millisecond), readers(99, 8, 8, 0), readers(99, 8, 8, time.Millisecond),
+		readers(50, 1, 64, 0), readers(50, 1, 64, time.Millisecond), readers(50, 8, 8, 0), readers(50, 8, 8, time.Millisecond),
+		permits(8, 1, 64, 0), permits(8, 1, 64, time.Millisecond), permits(8, 8, 8, 0), permits(8, 8, 8, time.Millisecond),
 		sale("holdfast", "fair", "rueidislock", "redsync", "redislock", "etcd", "zookeeper", "Redisson"),
 
 		holderKilled.workload(append(onRedis, "Redisson spin", "etcd", "zookeeper")...),
@@ -103,6 +109,19 @@ func oneHot(count, goroutines, hot int) workload {
 func tryLock(goroutines int) workload {
 	names := []string{"holdfast", "fair", "rueidislock", "redsync", "redislock", "etcd", "Redisson", "Redisson spin"}
 	return workload{fmt.Sprintf("try-lock refused/%d", goroutines), each(names, 0, fleet{goroutines}.does(work{try: true}))}
+}
+
+// readers is a key that processes want, of 100 cycles so many for reading.
+func readers(of100, count, goroutines int, section time.Duration) workload {
+	const all = 1 << 32 // more than there are
+	name := fmt.Sprintf("read %d %%/%d × %d × %v", of100, count, goroutines, section)
+	return workload{name, each(sharedReads, 0, fleetOf(count, goroutines).does(work{hot: true, section: section, shared: of100, room: all}))}
+}
+
+// permits is a key that processes want, and that n goroutines may have at once.
+func permits(n int64, count, goroutines int, section time.Duration) workload {
+	name := fmt.Sprintf("permits %d/%d × %d × %v", n, count, goroutines, section)
+	return workload{name, each(severalHolders, 0, fleetOf(count, goroutines).does(work{hot: true, section: section, shared: 100, room: n}))}
 }
 
 // fairUncontended is uncontended for the fair lock.

@@ -186,7 +186,8 @@ func (w Workload) ahead() (names []string) {
 // peers are the rivals that promise as much as rlock does over several processes.
 var peers = []string{"rueidislock", "etcd", "zookeeper"}
 
-var rivals = append([]string{"redsync", "redsync on go-redis", "redislock", "Redisson", "Redisson fair", "Redisson spin"}, peers...)
+var rivals = append([]string{"redsync", "redsync on go-redis", "redislock", "Redisson", "Redisson fair", "Redisson spin",
+	"Redisson read/write", "Redisson permits", "Redisson semaphore"}, peers...)
 
 // IsRival reports whether a subject is another library.
 func IsRival(subject string) bool { return slices.Contains(rivals, subject) }

@@ -13,6 +13,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.logging.LogManager;
 import org.redisson.Redisson;
 import org.redisson.api.RLock;
+import org.redisson.api.RPermitExpirableSemaphore;
+import org.redisson.api.RSemaphore;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 
@@ -117,12 +119,37 @@ public final class Agent {
         return switch (task.library()) {
             case "fair" -> client.getFairLock(key);
             case "spin" -> client.getSpinLock(key);
+            case "read/write" -> client.getReadWriteLock(key).writeLock();
             default -> client.getLock(key);
         };
     }
 
     private RLock lock(String key) {
         return lock(client, key);
+    }
+
+    /** A cycle that shares the key with nobody. */
+    private Load.Turn alone(String key) {
+        return task.try_() ? Load.Turn.refused(lock(key)) : Load.Turn.of(lock(key));
+    }
+
+    /** A cycle that others of these share the key with, except with a plain lock. */
+    private Load.Turn shared(String key) {
+        switch (task.library()) {
+            case "read/write":
+                return Load.Turn.of(client.getReadWriteLock(key).readLock());
+            case "semaphore":
+                RSemaphore semaphore = client.getSemaphore(key);
+                semaphore.trySetPermits((int) task.room());
+                return new Load.Turn(semaphore::acquire, semaphore::release);
+            case "permits":
+                RPermitExpirableSemaphore permits = client.getPermitExpirableSemaphore(key);
+                permits.trySetPermits((int) task.room());
+                String[] mine = new String[1];
+                return new Load.Turn(() -> mine[0] = permits.acquire(30, TimeUnit.SECONDS), () -> permits.release(mine[0]));
+            default:
+                return alone(key);
+        }
     }
 
     private Job prepare() throws Exception {
@@ -134,10 +161,10 @@ public final class Agent {
         }
         if (task.warm() > 0) {
             String prefix = task.try_() ? "" : "warm:" + ProcessHandle.current().pid() + ":";
-            new Load(task.warming(), i -> lock(prefix + task.key(i))).work(0);
+            new Load(task.warming(), i -> alone(prefix + task.key(i)), i -> shared(prefix + task.key(i))).work(0);
         }
         return switch (task.role()) {
-            case "load" -> new Load(task, i -> lock(task.key(i)));
+            case "load" -> new Load(task, i -> alone(task.key(i)), i -> shared(task.key(i)));
             case "wait" -> new Waiting(task, held, () -> lock(task.key(0)));
             case "keep" -> new Keeping(task, this::lock);
             case "sale" -> new Sale(task, this::lock);

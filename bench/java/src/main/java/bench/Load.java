@@ -11,6 +11,7 @@ import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.function.IntFunction;
 import org.HdrHistogram.Histogram;
@@ -21,8 +22,9 @@ final class Load implements Agent.Job {
     private static final VarHandle LONG = MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
 
     private final Task task;
-    private final IntFunction<RLock> locks;
-    private final ByteBuffer inside; // sections of the one key that have begun and not ended, in all processes that map the file
+    private final IntFunction<Turn> alone;
+    private final IntFunction<Turn> shared;
+    private final ByteBuffer inside; // sections of the one key that have begun and not ended, by their shares, in all processes that map the file
     private final CountDownLatch begin = new CountDownLatch(1);
     private final Threads threads = new Threads();
     private volatile boolean counts;
@@ -33,6 +35,22 @@ final class Load implements Agent.Job {
     private volatile long last;
     private volatile long gap;
 
+    /** How one thread takes a key, and gives it back. */
+    record Turn(Threads.Body take, Threads.Body give) {
+        static Turn of(RLock lock) {
+            return new Turn(lock::lock, lock::unlock);
+        }
+
+        /** A try, which must be refused. */
+        static Turn refused(RLock lock) {
+            return new Turn(() -> {
+                if (lock.tryLock()) {
+                    throw new IllegalStateException("exclusion is broken: a key that is held was given to another");
+                }
+            }, () -> { });
+        }
+    }
+
     /** What one thread did. */
     private static final class Tally {
         int cycles;
@@ -41,9 +59,10 @@ final class Load implements Agent.Job {
         final Histogram waits = Result.newWaits();
     }
 
-    Load(Task task, IntFunction<RLock> locks) throws IOException {
+    Load(Task task, IntFunction<Turn> alone, IntFunction<Turn> shared) throws IOException {
         this.task = task;
-        this.locks = locks;
+        this.alone = alone;
+        this.shared = shared;
         inside = map(task.inside());
     }
 
@@ -62,10 +81,11 @@ final class Load implements Agent.Job {
     public Result work(double rate) throws InterruptedException {
         List<Tally> tallies = new ArrayList<>();
         for (int i = 0; i < task.goroutines(); i++) {
-            RLock lock = locks.apply(i);
+            Turn one = alone.apply(i);
+            Turn other = shared.apply(i);
             Tally mine = new Tally();
             tallies.add(mine);
-            threads.start(() -> cycles(lock, mine));
+            threads.start(() -> cycles(one, other, mine));
         }
         last = System.nanoTime();
         begin.countDown();
@@ -80,34 +100,29 @@ final class Load implements Agent.Job {
         return sum(tallies, Math.max(gap, started + task.duration() - last));
     }
 
-    private void cycles(RLock lock, Tally mine) throws InterruptedException {
+    private void cycles(Turn alone, Turn shared, Tally mine) throws Exception {
         begin.await();
         while (!over && !threads.failed()) {
+            boolean shares = ThreadLocalRandom.current().nextInt(100) < task.shared();
+            Turn turn = shares ? shared : alone;
             long asked = System.nanoTime();
-            if (task.try_()) {
-                if (lock.tryLock()) {
-                    throw new IllegalStateException("exclusion is broken: a key that is held was given to another");
-                }
-                section(mine, asked);
-                continue;
-            }
-            lock.lock();
+            turn.take().run();
             try {
-                section(mine, asked);
+                section(mine, asked, shares ? 1 : task.room());
             } finally {
-                lock.unlock();
+                turn.give().run();
             }
         }
     }
 
-    private void section(Tally mine, long asked) throws InterruptedException {
+    private void section(Tally mine, long asked, long share) throws InterruptedException {
         long had = System.nanoTime();
         mine.all++;
         boolean counts = this.counts;
         if (counts) {
             mine.waits.recordValue(had - asked);
         }
-        if (task.hot() && (long) LONG.getAndAdd(inside, 0, 1L) != 0) {
+        if (task.hot() && (long) LONG.getAndAdd(inside, 0, share) + share > task.room()) {
             throw Threads.broken();
         }
         if (!over) {
@@ -125,7 +140,7 @@ final class Load implements Agent.Job {
             }
         }
         if (task.hot()) {
-            LONG.getAndAdd(inside, 0, -1L);
+            LONG.getAndAdd(inside, 0, -share);
         }
     }
 
