@@ -20,8 +20,9 @@
 // works in this process.
 //
 // Where all want one key, each section counts itself in and out, in one number for all
-// processes. Two inside at a time mean that exclusion is broken. What the host of a virtual
-// machine disturbs is measured again, twice at most.
+// processes. Two inside at a time mean that exclusion is broken; or a writer beside others, or
+// more than there are permits. What the host of a virtual machine disturbs is measured again,
+// twice at most.
 //
 // A subject that fails is left out of its round, with a note, and the run goes on. If it was one
 // of ours, or a process did not start, the program exits with status 1 at the end.

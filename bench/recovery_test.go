@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"testing"
 	"time"
 
@@ -29,6 +30,26 @@ func TestEarlyWaiter(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, took)
 }
+
+// An election is no lock that happens to have the same key.
+func TestElectionCampaigns(t *testing.T) {
+	s := emptyServer(t)
+	for _, b := range []breakage{leaderKilled, leaderResigns} {
+		_, err := b.run(s, noVotesName)
+		require.ErrorContains(t, err, io.ErrUnexpectedEOF.Error(), b.name)
+	}
+}
+
+// noVotes locks, and fails in elections.
+type noVotes struct{ anybody }
+
+const noVotesName = "no votes"
+
+func init() {
+	libraries[noVotesName] = &library{open: func(task) (locker, error) { return noVotes{}, nil }}
+}
+
+func (noVotes) campaign(group string) func(func()) error { return failing{}.cycle(group) }
 
 // A lock that does not exclude is found, and an election of several leaders.
 func TestRecoveryWithoutExclusion(t *testing.T) {

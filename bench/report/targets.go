@@ -67,10 +67,6 @@ var targets = []target{
 	{"recovery/holder killed", "holdfast", recovered, "", "≤", 4400}, // of a lease of 4 s
 	{"recovery/holder killed", "fair", recovered, "", "≤", 4400},
 
-	{"election/leader killed", "holdfast", recovered, "", "≤", 4400}, // of a lease of 4 s
-	{"election/", "holdfast", recovered, bestRival, "≤", 1},
-	{"election/", "fair", recovered, bestRival, "≤", 1},
-
 	{"fair/uncontended", "fair", speed, "holdfast", "≥", 0.8},
 	{"fair/uncontended", "fair", commands, "", "≤", 2},
 	{"fair/uncontended", "fair", "allocations/cycle", "", "≤", 25},
