@@ -35,6 +35,26 @@ func newOf[L anyKind](open func(rueidis.Client, ...holdfast.Option) (L, error), 
 	}
 }
 
+// newReadWrite makes one whose readers have a Locker of their own.
+func newReadWrite[R holdfast.Locker, L interface {
+	anyKind
+	RLocker() R
+}](open func(rueidis.Client, ...holdfast.Option) (L, error)) newOurs {
+	return func(clients []rueidis.Client, t task) (anyKind, error) {
+		l, err := open(clients[0], holdfast.WithLease(t.lease()))
+		if err != nil {
+			return nil, err
+		}
+		return readWrite{l, l.RLocker()}, nil
+	}
+}
+
+// readWrite is the Locker of writers with that of readers.
+type readWrite struct {
+	anyKind
+	readers holdfast.Locker
+}
+
 // newMultilock makes no call.
 func newMultilock(clients []rueidis.Client, t task) (anyKind, error) {
 	return multilock.New(clients, holdfast.WithLease(t.lease()))
@@ -52,9 +72,6 @@ func newMultilockWithVotes(clients []rueidis.Client, t task) (anyKind, error) {
 func oursLibrary(open newOurs) *library {
 	return &library{inner: ourCommands, open: func(t task) (locker, error) { return openOurs(t, open) }}
 }
-
-// writers is a kind whose readers have a Locker of their own.
-type writers interface{ RLocker() holdfast.Locker }
 
 // ours is a locker of any kind with its clients.
 type ours struct {
@@ -76,8 +93,8 @@ func openOurs(t task, open newOurs) (_ locker, err error) {
 		return nil, err
 	}
 	l.readers = l.locker
-	if w, ok := l.locker.(writers); ok {
-		l.readers = w.RLocker()
+	if rw, ok := l.locker.(readWrite); ok {
+		l.readers = rw.readers
 	}
 	return l, nil
 }

@@ -59,10 +59,10 @@ func TestBrokenExclusionIsFound(t *testing.T) {
 // Of a kind whose readers have a locker of their own, cycles that share the key use that.
 func TestReadersHaveTheirLocker(t *testing.T) {
 	s := emptyServer(t)
-	l, err := openOurs(task{Addrs: s.addrs()}, func(clients []rueidis.Client, t task) (anyKind, error) {
-		l, err := newOf(rlock.New)(clients, t)
+	l, err := openOurs(task{Addrs: s.addrs()}, newReadWrite(func(client rueidis.Client, opts ...holdfast.Option) (forWriters, error) {
+		l, err := rlock.New(client, opts...)
 		return forWriters{l}, err
-	})
+	}))
 	require.NoError(t, err)
 	defer l.close()
 	_, err = load{task: task{Goroutines: 1, Hot: true, Shared: 100}}.run(l, time.Minute)
@@ -74,7 +74,7 @@ func TestReadersHaveTheirLocker(t *testing.T) {
 // forWriters is a kind whose readers always fail.
 type forWriters struct{ anyKind }
 
-func (forWriters) RLocker() holdfast.Locker { return noReaders{} }
+func (forWriters) RLocker() noReaders { return noReaders{} }
 
 type noReaders struct{ holdfast.Locker }
 
