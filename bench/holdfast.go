@@ -11,11 +11,12 @@ import (
 	"github.com/holdfast-go/holdfast/election"
 	"github.com/holdfast-go/holdfast/multilock"
 	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/semaphore"
 )
 
 // ourCommands are the commands that our scripts call, without the INFO of the quorum's, which
 // INFO counts as well. No subject of ours sends the others itself.
-var ourCommands = slices.DeleteFunc(slices.Concat(scripts.Commands(), scripts.FairCommands(), scripts.QuorumCommands(), []string{"spublish"}), func(c string) bool {
+var ourCommands = slices.DeleteFunc(slices.Concat(scripts.Commands(), scripts.FairCommands(), scripts.PermitsCommands(), scripts.QuorumCommands(), []string{"spublish"}), func(c string) bool {
 	return strings.HasPrefix(c, "eval") || c == "script|load" || c == "info"
 })
 
@@ -53,6 +54,11 @@ func newReadWrite[R holdfast.Locker, L interface {
 type readWrite struct {
 	anyKind
 	readers holdfast.Locker
+}
+
+// newSemaphore makes one with as many permits as the task has room.
+func newSemaphore(clients []rueidis.Client, t task) (anyKind, error) {
+	return semaphore.New(clients[0], int(t.room()), holdfast.WithLease(t.lease()))
 }
 
 // newMultilock makes no call.

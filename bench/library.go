@@ -89,6 +89,7 @@ var libraries = map[string]*library{
 	"fair":                oursLibrary(newOf(fair.New)),
 	"fair, no hand-over":  oursLibrary(newOf(fair.New, holdfast.WithLocalHandover(0))),
 	"multilock":           oursLibrary(newMultilockWithVotes),
+	"semaphore":           oursLibrary(newSemaphore),
 
 	"floor":              {open: openFloor, inner: ourCommands},
 	"floor of SET":       {open: openSetFloor, inner: []string{"get", "del"}},

@@ -11,9 +11,9 @@ var (
 	rivals = []string{"rueidislock", "redsync", "redislock", "etcd", "zookeeper", "Redisson", "Redisson spin"}
 	// fifoRivals serve first what came first.
 	fifoRivals = []string{"etcd", "zookeeper", "Redisson fair"}
-	// sharedReads and severalHolders begin with a lock that only one may have.
+	// sharedReads and severalHolders have a lock that only one may have, too.
 	sharedReads    = []string{"holdfast", "Redisson read/write"}
-	severalHolders = []string{"holdfast", "Redisson permits", "Redisson semaphore"}
+	severalHolders = []string{"semaphore", "holdfast", "Redisson permits", "Redisson semaphore"}
 	onQuorum       = []string{"multilock", "redsync", "redsync on go-redis"}
 	// deployable can use a Redis Cluster and a Sentinel set.
 	deployable = []string{"holdfast", "fair", "rueidislock", "redsync", "Redisson", "Redisson fair"}
