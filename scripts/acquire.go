@@ -32,6 +32,9 @@ type Acquired struct {
 	// Fence and FenceEnd are the first and the last number reserved for this
 	// hold, if OK and by AcquireFenced.
 	Fence, FenceEnd int64
+	// Beside: a reader has a read/write lock beside the writer that is its caller, and
+	// no fence of its own.
+	Beside bool
 	// Split: nobody may hold the key: owners that asked a quorum at once have each
 	// got some nodes of it. Never set by one node.
 	Split bool
@@ -99,6 +102,16 @@ type Fencing struct {
 	Expiry time.Duration
 }
 
+func checkFencing(f Fencing) error {
+	if f.Reserve < 1 || f.Reserve > 999_999_999 {
+		return refuse("fence numbers to reserve: %d is not from 1 to 999999999", f.Reserve)
+	}
+	if f.Expiry < 0 || f.Expiry%time.Millisecond != 0 {
+		return refuse("expiry of the fence counter: %v is not a whole number of milliseconds from 0", f.Expiry)
+	}
+	return nil
+}
+
 // AcquireFenced does as Acquire and reserves fence numbers that are larger than
 // all numbers of earlier holds of key. A repeat that finds the owner's hold gets
 // larger numbers than the attempts before it.
@@ -106,11 +119,8 @@ func (n *Node) AcquireFenced(ctx context.Context, key, owner string, lease time.
 	if err := checkHold(key, owner, lease); err != nil {
 		return Acquired{}, err
 	}
-	if f.Reserve < 1 || f.Reserve > 999_999_999 {
-		return Acquired{}, refuse("fence numbers to reserve: %d is not from 1 to 999999999", f.Reserve)
-	}
-	if f.Expiry < 0 || f.Expiry%time.Millisecond != 0 {
-		return Acquired{}, refuse("expiry of the fence counter: %v is not a whole number of milliseconds from 0", f.Expiry)
+	if err := checkFencing(f); err != nil {
+		return Acquired{}, err
 	}
 	return n.take(ctx, parseFenced, acquire, 3, key, tombstone(key, owner), counter(key),
 		owner, millis(lease), n.one, decimal(f.Reserve), millis(f.Expiry))

@@ -120,7 +120,7 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 // unconnected is a client of which any I/O would panic.
 func unconnected() client {
 	n, vote := NewNode(nil), newVote("m", "r")
-	return client{Node: n, fair: NewFair(n, settingsOf(clientA)), vote: &vote}
+	return client{Node: n, fair: NewFair(n, settingsOf(clientA)), rw: NewReadWrite(n, clientA), vote: &vote}
 }
 
 func TestDoneContextSendsNothing(t *testing.T) {
@@ -128,7 +128,7 @@ func TestDoneContextSendsNothing(t *testing.T) {
 	var cancel context.CancelFunc
 	c.ctx, cancel = context.WithCancel(c.ctx)
 	cancel()
-	for _, f := range []family{plain, inOrder} {
+	for _, f := range []family{plain, inOrder, shared} {
 		for name, call := range f.calls {
 			err := call(c)
 			require.ErrorIs(t, err, context.Canceled, name)

@@ -14,11 +14,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// client is what calls are made by, and what they are for: a node, the fair queues of client A
-// there, the vote of the node, and an owner of client A who wants a key.
+// client is what calls are made by, and what they are for: a node, the fair queues and the
+// read/write locks of client A there, the vote of the node, and an owner of client A who wants a key.
 type client struct {
 	*Node
 	fair       *Fair
+	rw         *ReadWrite
 	vote       *Vote
 	ctx        context.Context
 	key, owner string
@@ -37,7 +38,7 @@ type family struct {
 	situations []string // in which they are refused commands and lose replies
 }
 
-var families = []family{plain, inOrder, ofQuorum, permitted}
+var families = []family{plain, inOrder, ofQuorum, permitted, shared}
 
 var plain = family{
 	name: "plain", commands: Commands(), keys: "~k ~redisson_lock_token:* ~holdfast_gone:*",
@@ -193,7 +194,7 @@ func first[T any](holds int, call func([]Result[T]) error) (T, error) {
 // returns client A as that user.
 func (f family) user(t *testing.T, s *redistest.Server, vote *Vote, name string, without ...string) client {
 	t.Helper()
-	rule := []string{"ACL", "SETUSER", name, "reset", "on", ">secret", "resetchannels", "&redisson_lock__channel:*", "&holdfast_permits_channel:*", "-@all", "+hello", "+ping"}
+	rule := []string{"ACL", "SETUSER", name, "reset", "on", ">secret", "resetchannels", "&redisson_lock__channel:*", "&holdfast_permits_channel:*", "&redisson_rwlock:*", "-@all", "+hello", "+ping"}
 	rule = append(rule, strings.Fields(f.keys)...)
 	for _, c := range f.commands {
 		if !slices.Contains(without, c) {
@@ -208,7 +209,7 @@ func (f family) user(t *testing.T, s *redistest.Server, vote *Vote, name string,
 func clientOn(n *Node, vote *Vote) client {
 	settings := settingsOf(clientA)
 	fencing(10)(&settings)
-	return client{Node: n, fair: NewFair(n, settings), vote: vote}
+	return client{Node: n, fair: NewFair(n, settings), rw: NewReadWrite(n, clientA), vote: vote}
 }
 
 // situations are what a call of client A for its owner 1 may find.
@@ -231,6 +232,21 @@ var situations = map[string]func(r *harness){
 		require.NoError(r.t, NewPermits(r.node, 2).Resize(bounded(r.t), "k", 5))
 	},
 	"not checked": func(r *harness) { r.s.Do(r.t, "DEL", marker) },
+	"read":        func(r *harness) { r.shares(ofA(1), ofB(1)) },
+	"read by us":  func(r *harness) { r.shares(ofA(1)) },
+	"written":     func(r *harness) { r.shares(writer(ofA(1))); r.wishes("reader", clientB) },
+	"others read": func(r *harness) { r.shares(ofB(1), ofC(1)); r.wishes("reader", clientB) },
+	"another writes": func(r *harness) {
+		r.shares(writer(ofB(1)))
+		r.wishes("writer", clientC)
+		r.wishes("reader", clientA)
+	},
+	"a writer waits":   func(r *harness) { r.wishes("writer", clientB) },
+	"readers are next": func(r *harness) { r.wishes("next", clientB); r.wishes("writer", clientA) },
+	"readers died": func(r *harness) {
+		r.shares(ofB(1), ofC(1))
+		r.s.Do(r.t, "DEL", timeout("k", ofB(1)), timeout("k", ofC(1)))
+	},
 }
 
 // permits has owners take permits of the key, of which it has n, with labels.

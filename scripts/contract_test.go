@@ -47,13 +47,16 @@ func (r *recorder) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisR
 
 // more are situations that bring about the other replies.
 var more = map[string]func(r *harness){
-	"endless":           func(r *harness) { r.acquire(ofB(1)); r.s.Do(r.t, "PERSIST", "k") },
-	"labelled":          func(r *harness) { r.s.Do(r.t, "HSET", "k", ofB(1), "1 a b"); r.s.Do(r.t, "PEXPIRE", "k", "60000") },
-	"labelled endless":  func(r *harness) { r.s.Do(r.t, "HSET", "k", ofB(1), "1 a b") },
-	"held by us":        func(r *harness) { r.acquire(ofA(1)) },
-	"another waits":     func(r *harness) { r.follow(ofA(1), ofA(3)) },
-	"Java's turn":       func(r *harness) { r.s.Do(r.t, "RPUSH", queue("k"), ofJ(1)) },
-	"given up":          func(r *harness) { r.s.Do(r.t, "SET", tombstone("k", ofA(1)), "1") },
+	"endless":          func(r *harness) { r.acquire(ofB(1)); r.s.Do(r.t, "PERSIST", "k") },
+	"labelled":         func(r *harness) { r.s.Do(r.t, "HSET", "k", ofB(1), "1 a b"); r.s.Do(r.t, "PEXPIRE", "k", "60000") },
+	"labelled endless": func(r *harness) { r.s.Do(r.t, "HSET", "k", ofB(1), "1 a b") },
+	"held by us":       func(r *harness) { r.acquire(ofA(1)) },
+	"another waits":    func(r *harness) { r.follow(ofA(1), ofA(3)) },
+	"Java's turn":      func(r *harness) { r.s.Do(r.t, "RPUSH", queue("k"), ofJ(1)) },
+	"given up": func(r *harness) {
+		r.s.Do(r.t, "SET", tombstone("k", ofA(1)), "1")
+		r.s.Do(r.t, "SET", tombstone("k", writer(ofA(1))), "1")
+	},
 	"permits elsewhere": func(r *harness) { r.permits(3, ofB(1)) },
 	"no label": func(r *harness) {
 		p := NewPermits(r.node, 2)
@@ -67,6 +70,17 @@ var more = map[string]func(r *harness){
 	"another marker":     func(r *harness) { r.s.Do(r.t, "SET", marker, "x") },
 	"listener":           func(r *harness) { r.acquire(ofA(1)); r.subscribe(Channel("k")) },
 	"no messages":        func(r *harness) { r.acquire(ofA(1)); r.s.Do(r.t, "ACL", "SETUSER", "default", "-publish") },
+	"endless writer": func(r *harness) {
+		r.shares(writer(ofB(1)))
+		r.s.Do(r.t, "PERSIST", "k")
+		r.s.Do(r.t, "PERSIST", timeout("k", writer(ofB(1))))
+	},
+	"labelled writer": func(r *harness) {
+		r.shares(writer(ofB(1)))
+		r.s.Do(r.t, "SET", timeout("k", writer(ofB(1))), "1 a b", "KEEPTTL")
+	},
+	"listening writer": func(r *harness) { r.shares(writer(ofA(1))); r.subscribe(ReadWriteChannel("k")) },
+	"silent writer":    func(r *harness) { r.shares(writer(ofA(1))); r.s.Do(r.t, "ACL", "SETUSER", "default", "-publish") },
 }
 
 // record makes every call in every situation.
@@ -83,8 +97,7 @@ func record(t *testing.T) map[string][]recorded {
 					bring(h)
 					_ = call(c.wants(t, "k", ofA(1)))
 					h.s.Do(t, "ACL", "SETUSER", "default", "+publish")
-					h.unsubscribe(Channel("k"))
-					h.unsubscribe(PermitsChannel("k"))
+					h.unsubscribe(Channel("k"), PermitsChannel("k"), ReadWriteChannel("k"))
 				}
 			}
 		}
@@ -226,7 +239,7 @@ func fits(reply string, m rueidis.RedisMessage) bool {
 // Header, body and Go wrapper of each script say the same.
 func TestContracts(t *testing.T) {
 	calls := record(t)
-	commands := map[string]map[string]bool{"plain": {}, "fair": {}, "permits": {}, "quorum": {"script|load": true}}
+	commands := map[string]map[string]bool{"plain": {}, "fair": {}, "permits": {}, "quorum": {"script|load": true}, "rw": {}}
 	shared := map[string][]string{ // what other kinds of lock use of plain
 		"renew": {"fair"}, "recount": {"fair", "quorum"}, "release_each": {"quorum"}, "force_release": {"quorum"}, "inspect": {"quorum"},
 	}
@@ -269,7 +282,7 @@ func TestContracts(t *testing.T) {
 			}
 		})
 	}
-	for kind, listed := range map[string][]string{"plain": Commands(), "fair": FairCommands(), "permits": PermitsCommands(), "quorum": QuorumCommands()} {
+	for kind, listed := range map[string][]string{"plain": Commands(), "fair": FairCommands(), "permits": PermitsCommands(), "quorum": QuorumCommands(), "rw": ReadWriteCommands()} {
 		used := append(slices.Collect(maps.Keys(commands[kind])), "eval", "evalsha")
 		require.ElementsMatch(t, used, listed, kind)
 	}

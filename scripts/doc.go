@@ -4,9 +4,9 @@
 // programs share the locks.
 //
 // It is exported for the other packages of this module. Stable are the names of keys and
-// channels with what they hold (below), [Channel], [PermitsChannel], and what a Redis user must be
-// allowed to do: [Commands], [FairCommands], [PermitsCommands], [QuorumCommands]. Everything else
-// may change with any release.
+// channels with what they hold (below), [Channel], [PermitsChannel], [ReadWriteChannel], and what a
+// Redis user must be allowed to do: [Commands], [FairCommands], [PermitsCommands],
+// [ReadWriteCommands], [QuorumCommands]. Everything else may change with any release.
 //
 // # What is in Redis
 //
@@ -30,6 +30,13 @@
 //	holdfast_gone:{key}:owner       string     a tombstone, as above
 //	holdfast_permits_channel:{key}  channel    the message 0: a permit was given back, or their number has changed
 //
+// and for read/write locks:
+//
+//	key                                hash    mode -> read or write; owner -> entries, that of a writer with :write behind it; its expiry is that of its last entry
+//	{key}:owner:rwlock_timeout:1       string  1, and behind a space the label of the owner; its expiry is the lease of this owner. Java has none for writers, and one for each nested entry of a reader
+//	holdfast_wishes:{key}              hash    writer client, reader client or next client -> epoch ms until which the client counts as waiting; next is a reader that goes before the next writer
+//	redisson_rwlock:{key}              channel the message 0: the last reader has left; 1: a writer has, or a wish has ended
+//
 // and on each node of a quorum:
 //
 //	holdfast_node                  string  the marker: since when the node has forgotten nothing; see quorum/check.lua
@@ -37,7 +44,7 @@
 // A key is free when its hash is absent. An owner is client-uuid:number. A hash with
 // another field, or with more than one, is no lock but somebody's data: acquires, heartbeats,
 // Inspect and ForceRelease refuse it, and nothing here changes it. So it is with
-// Redisson's read/write locks, which have a field mode. The braces are left out where the
+// read/write locks, which have a field mode, and with a lock for the calls of [ReadWrite]. The braces are left out where the
 // key has an opening brace of its own. List and sorted set name the same owners and
 // vanish with the last of them. If all waiters die, they expire a week after the last
 // heartbeat that moved scores on, and a turn of Java's puts that off. The heartbeats
@@ -45,13 +52,13 @@
 //
 // # The scripts
 //
-// Each is one Lua file in the folder plain, fair, permits or quorum, which begins with its
+// Each is one Lua file in the folder plain, fair, permits, rw or quorum, which begins with its
 // contract: what it does, KEYS, ARGV, every reply, whether it may be repeated. It reads
 // from top to bottom. A line "--@include parts/holder.lua" stands for the text of that
 // file; the folder parts holds what several scripts share. "go run ./hack/printscript
 // fair_release" prints a script as Redis runs it.
 //
-// The Go calls are methods of [Node] and [Fair] in this one package: apart, they would
+// The Go calls are methods of [Node], [Fair] and [ReadWrite] in this one package: apart, they would
 // have to export the runner, the parsers and most names to each other.
 //
 //	Acquire        free -> held by the owner, one entry, for one lease
@@ -94,6 +101,10 @@
 // An owner has its permit while its score is later than the server's clock, whether or not an
 // entry whose lease has ended still stands there: Renew never moves such a score. The next acquire
 // removes these entries, with their labels, 100 at a time.
+//
+// The verbs of [ReadWrite] are those of Node but AcquireAll, with several readers for a writer, and
+//
+//	Withdraw       a client waits -> it does not
 //
 // A node of a quorum has calls of its own for what counts as a vote: CheckNode,
 // AcquireVoted, RenewVoted and WriteFence.

@@ -38,6 +38,8 @@ type Holder struct {
 	Entries   int           // how many times the owner has entered
 	Remaining time.Duration // of its lease, at least 1 ms; NoExpiry if it has no end
 	Label     string        // of the owner; "" if it has none
+	Mode      string        // of a read/write lock: read or write
+	Readers   int           // of a read/write lock
 	Waiting   int           // of Fair: how many wait, the dead included, also if the key is free
 	Permits   int           // of Permits: how many there are; 0 if that is not agreed, as the key is idle
 	Holders   []Holder      // of Permits: all, the first to end first

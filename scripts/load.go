@@ -5,6 +5,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"maps"
+	"slices"
 	"strings"
 )
 
@@ -24,7 +25,7 @@ func (s script) onShards() script {
 
 var shardCommands = strings.NewReplacer("'PUBLISH'", "'SPUBLISH'", "'NUMSUB'", "'SHARDNUMSUB'")
 
-//go:embed plain/*.lua fair/*.lua permits/*.lua quorum/*.lua parts/*.lua
+//go:embed plain/*.lua fair/*.lua permits/*.lua quorum/*.lua rw/*.lua parts/*.lua
 var files embed.FS
 
 // loaded holds the text of each script by its name; immutable after init.
@@ -101,6 +102,12 @@ func PermitsCommands() []string {
 		"del", "exists", "hdel", "hexists", "hget", "hmget", "hrandfield", "hset", "pexpire", "publish", "set", "time",
 		"zadd", "zcard", "zcount", "zrange", "zrangebyscore", "zrem", "zscore",
 	}
+}
+
+// ReadWriteCommands returns the commands that a Redis user needs for the scripts of
+// read/write locks, in lower case.
+func ReadWriteCommands() []string {
+	return append(slices.DeleteFunc(Commands(), func(c string) bool { return c == "hrandfield" }), "hgetall")
 }
 
 // ClusterCommands returns the commands that a Redis user of a Redis Cluster needs besides

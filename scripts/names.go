@@ -58,6 +58,7 @@ const (
 	scoresPrefix     = check.ScoresPrefix
 	heartbeatsPrefix = check.HeartbeatsPrefix
 	tombstonePrefix  = check.TombstonePrefix
+	wishesPrefix     = check.WishesPrefix
 )
 
 func counter(key string) string { return named(counterPrefix, key) }

@@ -9,11 +9,16 @@ import (
 
 var renew = load("plain/renew.lua")
 
-// renewal is how a kind of lock renews: by a script, which is given for each key also the name of
+// renewal is how a kind of lock renews: by a script, which is given for each hold also the name of
 // what belongs to it; nil: nothing.
 type renewal struct {
 	script script
-	more   func(key string) string
+	more   func(key, owner string) string
+}
+
+// renews says whether s renews holds, of several keys perhaps.
+func (s script) renews() bool {
+	return s.sha == renew.sha || s.sha == permitsRenew.sha || s.sha == rwRenew.sha
 }
 
 // Answer is what Renew learned about one hold.
@@ -45,6 +50,7 @@ func (n *Node) Renew(ctx context.Context, lease time.Duration, keys, owners []st
 	return n.renewEach(ctx, renewal{planted(renew), nil}, lease, keys, owners, answers)
 }
 
+// renewEach is Renew for holds of any kind.
 func (n *Node) renewEach(ctx context.Context, by renewal, lease time.Duration, keys, owners []string, answers []Answer) error {
 	clear(answers)
 	if err := CheckLease(lease); err != nil {
@@ -86,9 +92,9 @@ func (n *Node) renew(ctx context.Context, by renewal, lease time.Duration, keys,
 func (n *Node) renewAtOnce(ctx context.Context, by renewal, lease time.Duration, keys, owners []string, answers []Answer) error {
 	room := renewArgs.Get().(*[]string)
 	args := (*room)[:0]
-	for _, key := range keys {
+	for i, key := range keys {
 		if args = append(args, key); by.more != nil {
-			args = append(args, by.more(key))
+			args = append(args, by.more(key, owners[i]))
 		}
 	}
 	all := len(args)

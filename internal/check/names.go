@@ -10,6 +10,7 @@ const (
 	HeartbeatsPrefix = "holdfast_heartbeat"    // the hash that says which of their clients are alive
 	TombstonePrefix  = "holdfast_gone"         // the tombstones
 	PermitsPrefix    = "holdfast_permits"      // the settings of permits
+	WishesPrefix     = "holdfast_wishes"       // the hash of clients that wait for a read/write lock
 	LatchPrefix      = "redisson_unlock_latch" // Java's own notes of releases
 )
 
@@ -18,10 +19,10 @@ const (
 var Helpers = [...]struct {
 	Prefix string
 	Each   bool // a lock has several, each with an owner or another id behind
-}{{CounterPrefix, false}, {QueuePrefix, false}, {ScoresPrefix, false}, {HeartbeatsPrefix, false}, {PermitsPrefix, false}, {TombstonePrefix, true}, {LatchPrefix, true}}
+}{{CounterPrefix, false}, {QueuePrefix, false}, {ScoresPrefix, false}, {HeartbeatsPrefix, false}, {PermitsPrefix, false}, {TombstonePrefix, true}, {WishesPrefix, false}, {LatchPrefix, true}}
 
-// ReadHolds, with a number behind it, ends the names that Java gives to the read holds of
-// a lock. Java sets them whatever was there before.
+// ReadHolds, with a number behind it, ends the names of the time-out keys of a read/write lock.
+// Java sets them whatever was there before.
 const ReadHolds = ":rwlock_timeout"
 
 // Marker is the key in which a node of a quorum keeps since when it has been up.

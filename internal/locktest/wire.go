@@ -178,17 +178,20 @@ func ModuleRoot() string {
 }
 
 // scriptNames gives each script's name by its text's SHA-1. Those that do the same
-// for several locks, for fenced ones, for the fair queue and for a quorum have the names
-// of the plain ones.
+// for several locks, for fenced ones, for the fair queue, for a quorum and for read/write locks
+// have the names of the plain ones.
 var scriptNames = sync.OnceValue(func() map[string]string {
 	names := map[string]string{}
 	for name, text := range scripts.Scripts() {
 		name, _, _ = strings.Cut(name, "/")
 		name = strings.TrimPrefix(name, "permits_")
-		if name == "release" || name == "release_each" {
+		switch name {
+		case "release", "release_each":
 			name = "end"
+		case "rw_release", "rw_release_each":
+			name = "end_shared"
 		}
-		name = strings.TrimPrefix(strings.TrimPrefix(name, "fair_"), "quorum_")
+		name = strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(name, "fair_"), "quorum_"), "rw_")
 		name = strings.TrimSuffix(strings.TrimSuffix(name, "_each"), "_fenced")
 		names[sha(text)] = strings.Replace(name, "leave", "give_up", 1)
 	}
@@ -216,20 +219,23 @@ func Verb(cmd []string) string {
 	case "eval":
 		word = scriptNames()[sha(cmd[1])]
 	}
-	if word == "end" {
-		return endVerb(cmd)
+	switch word {
+	case "end":
+		return endVerb(cmd, 3)
+	case "end_shared":
+		return endVerb(cmd, 5)
 	}
 	return word
 }
 
-// endVerb says why a hold ends, of several the first.
-func endVerb(cmd []string) string {
+// endVerb says why a hold ends, of several the first. Each has so many arguments.
+func endVerb(cmd []string, each int) string {
 	keys, err := strconv.Atoi(cmd[2])
 	if err != nil {
 		panic(err)
 	}
 	args := cmd[3+keys:]
-	args = args[len(args)%3:] // three for each hold, and before those of release_each a count
+	args = args[len(args)%each:] // before those of release_each is a count
 	channel, more := args[1], args[2]
 	switch {
 	case more == "tombstone":

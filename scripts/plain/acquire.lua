@@ -18,17 +18,12 @@
 --          -2   the owner has been given up by release, which left a tombstone; nothing is changed
 -- Repeat: safe. The owner's own field is found and left as it is, the expiry too. It reserves other, larger numbers then: no
 -- holder got those of the lost reply.
-local lock, owner, lease, value, reserve, reply = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], 0
+local lock, owner, lease, value, reserve, counter_expiry, reply = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], 0
 if #owner == 0 then
   return redis.error_reply('ERR owner must not be empty')
 end
 --@include parts/lease.lua
-if reserve and (#reserve > 9 or not string.find(reserve, '^[1-9]%d*$')) then
-  return redis.error_reply('ERR reserve must be a whole number from 1 to 999999999')
-end
-if reserve and (#ARGV[5] > 15 or not string.find(ARGV[5], '^%d+$')) then
-  return redis.error_reply('ERR counter expiry must be a whole number of ms from 0 to 999999999999999')
-end
+--@include parts/numbers.lua
 
 local free = redis.call('EXISTS', lock, KEYS[2]) == 0
 if not free then
@@ -43,7 +38,7 @@ end
 if reserve then -- first: Redis refuses it when out of memory, and skipped numbers do no harm
   --@include parts/fence.lua
   local time = redis.call('TIME')
-  local first, last = mint(KEYS[3], ARGV[5], reserve, time[1] * 1000000 + time[2])
+  local first, last = mint(KEYS[3], counter_expiry, reserve, time[1] * 1000000 + time[2])
   if not first then
     return last
   end

@@ -12,9 +12,7 @@
 --          -2    released; Redis refused the message
 -- Repeat: safe. The second finds no field, and renews the tombstone.
 local last = ARGV[3]
-if not (last == '' or last == 'tombstone' or #last <= 16 and string.find(last, '^[1-9]%d*$')) then
-  return redis.error_reply('ERR last fence must be a whole number from 1 to 9999999999999999')
-end
+--@include parts/last.lua
 
 local held = redis.call('HDEL', KEYS[1], ARGV[1]) == 1
 if last == 'tombstone' then

@@ -1,0 +1,45 @@
+// Package rwlock is a re-entrant read/write lock on one Redis, a Sentinel set or a Redis Cluster.
+//
+//	locker, err := rwlock.New(client)
+//	err = locker.RLocker().Do(ctx, "catalogue", func(ctx context.Context) error { … }) // many at once
+//	err = locker.Do(ctx, "catalogue", func(ctx context.Context) error { … })           // one alone
+//
+// # What is authoritative
+//
+// Redis says who holds a key: a hash under its name has a field mode, read or write, and a field
+// for each owner with its number of entries; a writer's owner ends with :write. This is the
+// layout of Redisson, whose read/write locks are shared. Beside the hash, each owner has a time-out
+// key, which lasts as long as its lease. An owner without one is dead: whoever asks next removes
+// it, so a crashed reader delays a writer by its lease at most, however many others renew
+// theirs. A holder believes in its lease until its trusted deadline, as described in package rlock.
+//
+// # Readers of one process
+//
+// They share one hold in Redis, which is renewed once and released by the last of them. A reader
+// that comes while such a hold is younger than [holdfast.WithLocalHandover] reads under it without a
+// call to Redis, unless a writer waits here. Later ones ask Redis again, by another hold, so that
+// writers elsewhere get their turn. A reader with a lease, a cap or a label of its own has a hold
+// of its own. A call of one hold never changes another.
+//
+// # Nobody starves
+//
+// A process whose callers wait notes so in Redis, as a wish that counts for 3 s and that it
+// renews each second. While a writer has a wish, readers that come later wait, wherever they
+// are. When a writer releases, the readers that have waited meanwhile are next: they go in
+// together before any writer, and later readers wait again if another writer does. A wish ends
+// when the last waiter of its process has gone; the wish of a process that died delays others
+// by 3 s at most. Java neither notes wishes nor honours them: its readers pass by a writer that
+// waits.
+//
+// # Both at once
+//
+// A context bound to a write lease may take the read lock of its key, and then release the write
+// lock: others read beside it from then on (down-grade). A context bound to a read lease
+// that asks for the write lock gets [holdfast.ErrUpgrade] at once, as it would wait for itself.
+//
+// # Fences
+//
+// A writer's number is larger than all earlier ones. A reader's is larger than those of all
+// earlier writers, and smaller than those of all later ones; readers that share a hold share a
+// number, and a reader beside its own writer has the number of that.
+package rwlock

@@ -1,0 +1,242 @@
+package scripts
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/internal/check"
+)
+
+var (
+	rwAcquire      = load("rw/acquire.lua")
+	rwAcquireEach  = load("rw/acquire_each.lua")
+	rwRelease      = load("rw/release.lua")
+	rwReleaseEach  = load("rw/release_each.lua")
+	rwRenew        = load("rw/renew.lua")
+	rwRecount      = load("rw/recount.lua")
+	rwInspect      = load("rw/inspect.lua")
+	rwForceRelease = load("rw/force_release.lua")
+	rwWithdraw     = load("rw/withdraw.lua")
+)
+
+// WriteSuffix ends the owners of writers.
+const WriteSuffix = ":write"
+
+// ReadWrite runs the scripts of read/write locks on one Redis, for one client of readers or of
+// writers. Its methods are as those of [Node].
+type ReadWrite struct {
+	node   *Node  // immutable
+	client string // the start of its owners, and the name of its wishes; immutable
+}
+
+// NewReadWrite returns a ReadWrite on node. It does no I/O.
+func NewReadWrite(node *Node, client string) *ReadWrite { return &ReadWrite{node, client} }
+
+// ReadWriteAsk is one hold of a read/write lock that is asked for. A writer's owner ends with
+// WriteSuffix.
+type ReadWriteAsk struct {
+	Ask
+	Beside string        // a reader that is the caller of this writer has the lock beside it; "": none
+	Wish   time.Duration // for so long the client wishes for the lock if it is refused; 0: it does not wait
+}
+
+// maxWish is the longest wish.
+const maxWish = 999_999_999 * time.Millisecond
+
+func checkWish(d time.Duration) error {
+	if d < 0 || d > maxWish || d%time.Millisecond != 0 {
+		return refuse("wish: %v is not a whole number of milliseconds up to %v", d, maxWish)
+	}
+	return nil
+}
+
+// Acquire takes a lock for a reader beside other readers, or for a writer if it is free; with
+// fencing if f is not nil. If others go first, it changes nothing but the wish of the client.
+// Beside says that a reader has the lock beside its caller, and the fence of that writer. It
+// may be repeated as [Node.Acquire]; GiveUp undoes what an unanswered call may have done.
+func (r *ReadWrite) Acquire(ctx context.Context, f *Fencing, a ReadWriteAsk) (Acquired, error) {
+	keys, args, err := r.askArgs(f, a)
+	if err != nil {
+		return Acquired{}, err
+	}
+	return r.node.take(ctx, parseShared(f), rwAcquire, len(keys), append(keys, args...)...)
+}
+
+// AcquireEach does as Acquire for each of asks by itself, and fills results, one for each.
+func (r *ReadWrite) AcquireEach(ctx context.Context, f *Fencing, asks []ReadWriteAsk, results []Result[Acquired]) error {
+	keys, args, err := r.askArgs(f, asks...)
+	if err != nil {
+		return err
+	}
+	return invokeEach(ctx, r.node, rwAcquireEach, len(asks), keys, args, results, parseShared(f))
+}
+
+// askArgs returns the KEYS and ARGV of acquire for each of asks.
+func (r *ReadWrite) askArgs(f *Fencing, asks ...ReadWriteAsk) (keys, args []string, err error) {
+	if f != nil {
+		err = checkFencing(*f)
+	}
+	keys, args = make([]string, 0, 15*len(asks)+1), make([]string, 0, 8*len(asks)) // room for the args behind the keys
+	for _, a := range asks {
+		if err == nil {
+			err = checkHold(a.Key, a.Owner, a.Lease)
+		}
+		if err == nil {
+			err = checkWish(a.Wish)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		keys = append(keys, a.Key, tombstone(a.Key, a.Owner), timeout(a.Key, a.Owner), wishes(a.Key), witness(a.Key))
+		args = append(args, a.Owner, millis(a.Lease), r.node.one, r.client, millis(a.Wish), a.Beside)
+		if f != nil {
+			keys, args = append(keys, counter(a.Key)), append(args, decimal(f.Reserve), millis(f.Expiry))
+		}
+	}
+	return keys, args, nil
+}
+
+// parseShared reads the reply to an acquire, by which a reader may have no numbers of its own.
+func parseShared(f *Fencing) parser {
+	parse := parseAcquired
+	if f != nil {
+		parse = parseFenced
+	}
+	return func(m rueidis.RedisMessage, err error) (Acquired, error) {
+		if status, bad := integer(m, err); bad == nil && status == -3 {
+			return Acquired{OK: true, Beside: true}, nil
+		}
+		return parse(m, err)
+	}
+}
+
+// ReadWriteEnding is a hold of a read/write lock that is to end.
+type ReadWriteEnding struct {
+	Ending
+	Wish time.Duration // for so long other writers of the client wish for the lock; 0: none waits
+}
+
+// Release ends a hold, whatever its count, and wakes those who may take the lock now. Notify is
+// implied. Repetition is as for [Node.Release], and as for [Node.GiveUp] if the hold is in doubt.
+func (r *ReadWrite) Release(ctx context.Context, h ReadWriteEnding) (Released, error) {
+	keys, args, err := r.endArgs(h)
+	if err != nil {
+		return Released{}, err
+	}
+	return parseReleased(r.node.invoke(ctx, rwRelease, len(keys), append(keys, args...)...))
+}
+
+// ReleaseEach does as Release for each of holds by itself, and fills results, one for each.
+func (r *ReadWrite) ReleaseEach(ctx context.Context, holds []ReadWriteEnding, results []Result[Released]) error {
+	keys, args, err := r.endArgs(holds...)
+	if err != nil {
+		return err
+	}
+	return invokeEach(ctx, r.node, rwReleaseEach, len(holds), keys, args, results, parseReleased)
+}
+
+// endArgs returns the KEYS and ARGV of release for each of holds.
+func (r *ReadWrite) endArgs(holds ...ReadWriteEnding) (keys, args []string, err error) {
+	keys, args = make([]string, 0, 10*len(holds)+1), make([]string, 0, 5*len(holds)) // room for the args behind the keys
+	for _, h := range holds {
+		other, _, more, err := h.args()
+		if err == nil {
+			err = checkWish(h.Wish)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		keys = append(keys, h.Key, timeout(h.Key, h.Owner), wishes(h.Key), witness(h.Key), other)
+		args = append(args, h.Owner, ReadWriteChannel(h.Key), more, r.client, millis(h.Wish))
+	}
+	return keys, args, nil
+}
+
+// Renew is [Node.Renew]. A hold whose entry or whose time-out key has gone is NotOurs.
+func (r *ReadWrite) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
+	return r.node.renewEach(ctx, renewal{planted(rwRenew), timeout}, lease, keys, owners, answers)
+}
+
+// Recount is [Node.Recount].
+func (r *ReadWrite) Recount(ctx context.Context, key, owner string, entries Entries) (ours bool, err error) {
+	if err := CheckKey(key); err != nil {
+		return false, err
+	}
+	if entries.Count < 1 || entries.Count > 99_999 {
+		return false, refuse("entries: %d is not from 1 to 99999", entries.Count)
+	}
+	label := r.node.field(Entries{Count: 1, Label: entries.Label})
+	m, short, err := r.node.write(ctx, rwRecount, 2, key, timeout(key, owner), owner, decimal(int64(entries.Count)), label)
+	if ours, err = parseBool(m, err); ours {
+		err = short
+	}
+	return ours, err
+}
+
+// Inspect returns who holds key: the writer, or else one of the readers, and how many these are.
+func (r *ReadWrite) Inspect(ctx context.Context, key string) (Holder, error) {
+	if err := CheckKey(key); err != nil {
+		return Holder{}, err
+	}
+	return parseReadWrite(r.node.invoke(ctx, rwInspect, 2, key, witness(key)))
+}
+
+// InspectEach is as that of [Node].
+func (r *ReadWrite) InspectEach(ctx context.Context, names []string) ([]Result[Holder], error) {
+	return r.node.inspectEach(ctx, rwInspect, names, func(name string) []string { return []string{name, witness(name)} }, parseReadWrite)
+}
+
+func parseReadWrite(m rueidis.RedisMessage, err error) (Holder, error) {
+	values, err := array(m, err)
+	if err != nil || len(values) == 0 {
+		return Holder{}, err
+	}
+	if len(values) != 6 {
+		return Holder{}, errReply
+	}
+	mode, err := values[0].ToString()
+	readers, wrong := integer(values[1], err)
+	if wrong != nil || readers < 0 || readers > math.MaxInt32 {
+		return Holder{}, errReply
+	}
+	h, err := holderOf(values[2:])
+	h.Mode, h.Readers = mode, int(readers)
+	return h, err
+}
+
+// ForceRelease frees key from its writer and all readers; see [Node.ForceRelease].
+func (r *ReadWrite) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
+	if err := CheckKey(key); err != nil {
+		return false, err
+	}
+	return parseBool(r.node.invoke(ctx, rwForceRelease, 2, key, witness(key), ReadWriteChannel(key)))
+}
+
+// Withdraw ends the wish of the client for key, and wakes those who let it go first. It may
+// be repeated.
+func (r *ReadWrite) Withdraw(ctx context.Context, key string) error {
+	if err := CheckKey(key); err != nil {
+		return err
+	}
+	_, err := parseBool(r.node.invoke(ctx, rwWithdraw, 1, wishes(key), r.client, ReadWriteChannel(key)))
+	return err
+}
+
+// ReadWriteChannel returns the channel that is notified when the read/write lock key is released:
+// by 0 if its last reader leaves, and by 1 if a writer does.
+func ReadWriteChannel(key string) string { return named("redisson_rwlock", key) }
+
+// timeout returns the key that lasts as long as the owner's hold of the read/write lock key.
+func timeout(key, owner string) string {
+	before, after := braces(key)
+	return before[1:] + key + after + ":" + owner + check.ReadHolds + ":1"
+}
+
+// wishes returns the hash of clients that wait for the read/write lock key.
+func wishes(key string) string { return named(wishesPrefix, key) }
+
+// witness returns a key that never exists, as the tombstone of no owner; see parts/living.lua.
+func witness(key string) string { return tombstone(key, "") }

@@ -1,0 +1,109 @@
+-- rw_acquire: take a read/write lock for a reader or a writer that has never held it; with fencing, reserve fence numbers for the
+-- hold. A reader may have it beside other readers, and beside a writer that is its own caller.
+-- Who waits has a wish. While a writer has one, readers that come later are refused. After the turn of a writer, the readers that have
+-- waited meanwhile are next: they go before other writers.
+-- KEYS[1]  the lock, hash: mode -> read or write, owner -> count
+-- KEYS[2]  the owner's tombstone, string
+-- KEYS[3]  the owner's time-out key, string: 1, and behind a space the label of the owner, if it has one. It expires with the lease
+-- KEYS[4]  the wishes, hash: writer client, reader client or next client -> epoch ms until which the wish of the client counts; next
+--          is a reader that goes before other writers
+-- KEYS[5]  the witness, see parts/living.lua
+-- KEYS[6]  with fencing: the fence counter, string: the last number reserved
+-- ARGV[1]  owner; that of a writer ends with :write
+-- ARGV[2]  lease in ms, 1 to 999999999999999
+-- ARGV[3]  what the time-out key holds
+-- ARGV[4]  client of the owner
+-- ARGV[5]  ms for which the client has a wish if this is refused, up to 999999999; 0: it does not wait
+-- ARGV[6]  the writer beside which a reader wants the lock, an owner; empty: none
+-- ARGV[7]  with fencing: numbers to reserve, 1 to 999999999
+-- ARGV[8]  with fencing: expiry of the counter in ms, 0 to 999999999999999; 0: none. A counter without expiry keeps none (it is
+--          Java's).
+-- Reply    0    the owner holds the lock: taken now, or found so (then nothing is changed)
+--          {0, first, last}  the same with fencing; the numbers from first to last are its own
+--          -3   the owner holds the lock beside ARGV[6], and has no numbers of its own
+--          > 0  held by another, or others go first: ms until that ends
+--          -1   held by another, without expiry
+--          text  either of the two, a space, and the label of another
+--          -2   the owner has been given up by release, which left a tombstone; nothing is changed
+-- Repeat: safe. The owner's own entry is found and left as it is, the expiry too. It reserves other, larger numbers then: no
+-- holder got those of the lost reply.
+local lock, timeout, wishes, witness = KEYS[1], KEYS[3], KEYS[4], KEYS[5]
+local taker, lease, client, wish, reserve, counter_expiry = ARGV[1], ARGV[2], ARGV[4], ARGV[5], ARGV[7], ARGV[8]
+if #taker == 0 then
+  return redis.error_reply('ERR owner must not be empty')
+end
+--@include parts/lease.lua
+--@include parts/numbers.lua
+if #wish > 9 or not string.find(wish, '^%d+$') then
+  return redis.error_reply('ERR wish must be a whole number of ms from 0 to 999999999')
+end
+
+if redis.call('EXISTS', KEYS[2]) == 1 then
+  return -2
+end
+local leaver
+--@include parts/living.lua
+local writes, reply = string.sub(taker, -6) == ':write', 0
+local found = mode and redis.call('HEXISTS', lock, taker) == 1
+local beside = mode == 'write' and not writes and (found or ARGV[6] ~= '' and redis.call('HEXISTS', lock, ARGV[6]) == 1)
+if not found and not beside then
+  --@include parts/now.lua
+  local wished, until_writers, until_next, next = redis.call('HGETALL', wishes), 0, 0, false
+  for i = 1, #wished, 2 do
+    local who, ends = wished[i], tonumber(wished[i + 1]) or 0
+    if ends <= now then
+      redis.call('HDEL', wishes, who)
+    elseif string.sub(who, 1, 7) == 'writer ' then
+      until_writers = math.max(until_writers, ends)
+    elseif string.sub(who, 1, 5) == 'next ' then
+      until_next, next = math.max(until_next, ends), next or string.sub(who, 6) == client
+    end
+  end
+  local answer
+  if mode == 'write' or mode and writes then
+    local label = string.match(redis.call('GET', timeouts .. holder .. ':rwlock_timeout:1') or '', '^1 (.+)$')
+    answer = label and left .. ' ' .. label or left
+  elseif writes and until_next > 0 then
+    answer = until_next - now
+  elseif not writes and until_writers > 0 and not next then
+    answer = until_writers - now
+  end
+  if answer then
+    if wish ~= '0' then
+      local who = (writes and 'writer ' or next and 'next ' or 'reader ') .. client
+      --@include parts/wish.lua
+    end
+    return answer
+  end
+  if not writes and #wished > 0 then
+    redis.call('HDEL', wishes, 'reader ' .. client, 'next ' .. client)
+  end
+end
+if beside then
+  reply = -3
+elseif reserve then -- first: Redis refuses it when out of memory, and skipped numbers do no harm
+  --@include parts/fence.lua
+  local time = redis.call('TIME')
+  local first, last = mint(KEYS[6], counter_expiry, reserve, time[1] * 1000000 + time[2])
+  if not first then
+    return last
+  end
+  reply = {0, first, last}
+end
+if not found then
+  if mode then
+    redis.call('HSET', lock, taker, '1')
+  else
+    redis.call('HSET', lock, 'mode', writes and 'write' or 'read', taker, '1')
+  end
+  local set = redis.pcall('SET', timeout, ARGV[3], 'PX', lease)
+  if not set.err and left ~= -1 and left < tonumber(lease) then
+    set = redis.pcall('PEXPIRE', lock, lease)
+  end
+  if type(set) == 'table' and set.err then -- a lock without expiry must not stay
+    redis.pcall('DEL', timeout)
+    redis.call('HDEL', lock, taker, mode and taker or 'mode')
+    return set
+  end
+end
+return reply

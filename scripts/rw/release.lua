@@ -1,0 +1,54 @@
+-- rw_release: end the owner's hold of a read/write lock, whatever its count, and wake those who may take the lock now.
+-- KEYS[1]  the lock, hash: mode -> read or write, owner -> count
+-- KEYS[2]  the owner's time-out key, string
+-- KEYS[3]  the wishes, hash, see rw/acquire.lua
+-- KEYS[4]  the witness, see parts/living.lua
+-- KEYS[5]  what ARGV[3] needs: the owner's tombstone, string, or the fence counter, string; else the lock again
+-- ARGV[1]  owner; that of a writer ends with :write
+-- ARGV[2]  channel of the lock; the message is 0 if the last reader leaves, and 1 if a writer does
+-- ARGV[3]  empty      nothing more
+--          tombstone  an unanswered acquire of the owner may still arrive: leave a tombstone for a minute, so that it takes nothing
+--          a number   1 to 9999999999999999, the last fence number used: give back those reserved after it
+-- ARGV[4]  client of the owner
+-- ARGV[5]  ms for which others of the client, writers too, have a wish from now on, up to 999999999; 0: none waits
+-- Reply    >= 0  released: the number of subscribers that were notified
+--          -1    the owner does not hold the lock; nothing is changed, except for the tombstone and what is dead
+--          -2    released; Redis refused the message
+-- Repeat: safe. The second finds no entry, and renews the tombstone.
+local lock, wishes, witness, last, wish = KEYS[1], KEYS[3], KEYS[4], ARGV[3], ARGV[5]
+--@include parts/last.lua
+if #wish > 9 or not string.find(wish, '^%d+$') then
+  return redis.error_reply('ERR wish must be a whole number of ms from 0 to 999999999')
+end
+
+--@include parts/now.lua
+local leaver, removed = ARGV[1], redis.call('HEXISTS', lock, ARGV[1]) == 1
+local held = removed and redis.call('EXISTS', KEYS[2]) == 1
+--@include parts/living.lua
+redis.pcall('DEL', KEYS[2]) -- refused: it expires
+if last == 'tombstone' then
+  redis.pcall('SET', KEYS[5], '1', 'PX', '60000')
+elseif last ~= '' and held then
+  local counter = KEYS[5]
+  --@include parts/give_back.lua
+end
+local writes, notified = string.sub(leaver, -6) == ':write', 0
+if removed and writes then -- as far as Redis lets it: fairness alone depends on that
+  local who, wished = 'writer ' .. ARGV[4], redis.pcall('HGETALL', wishes)
+  for i = 1, #wished, 2 do
+    local reader = string.match(wished[i], '^reader (.+)$')
+    if reader then
+      redis.pcall('HSET', wishes, 'next ' .. reader, wished[i + 1]) -- first: without a field, the expiry would be lost
+      redis.pcall('HDEL', wishes, wished[i])
+    end
+  end
+  if wish ~= '0' then
+    --@include parts/wish.lua
+  elseif #wished > 0 then
+    redis.pcall('HDEL', wishes, who)
+  end
+end
+if removed and (writes or not mode) then
+  notified = redis.pcall('PUBLISH', ARGV[2], writes and '1' or '0')
+end
+return not held and -1 or type(notified) == 'number' and notified or -2

@@ -1,0 +1,44 @@
+-- rw_renew: push out the expiry of many holds of read/write locks, each only while its owner's entry and time-out key are there. Each
+-- hold by itself: one that Redis refuses costs the others nothing. The expiry of a lock is that of its last entry.
+-- KEYS[2*i-1]  a lock, hash: mode -> read or write, owner -> count
+-- KEYS[2*i]    the time-out key of its owner, string
+-- ARGV[1]    lease in ms from now, 1 to 999999999999999
+-- ARGV[i+1]  the owner
+-- Reply      1    all were renewed; else an array with, for each hold:
+--            1    renewed
+--            0    the owner does not hold the lock; nothing is changed
+--            text the error with which Redis refused; the lock is as it was
+-- Repeat: safe. The expiry counts from each execution.
+local call, lease = redis.pcall, ARGV[1]
+--@include parts/lease.lua
+if #KEYS ~= 2 * (#ARGV - 1) then
+  return redis.error_reply('ERR owners must be as many as locks')
+end
+
+local answers, renewed = {}, 0
+for i = 1, #ARGV - 1 do
+  local lock = KEYS[2 * i - 1]
+  local answer = call('HEXISTS', lock, ARGV[i + 1])
+  if answer == 1 then
+    answer = call('PEXPIRE', KEYS[2 * i], lease)
+  end
+  if answer == 1 then
+    local left = call('PTTL', lock)
+    if type(left) ~= 'number' then
+      answer = left
+    elseif left ~= -1 and left < tonumber(lease) then
+      answer = call('PEXPIRE', lock, lease)
+    end
+  end
+  if answer ~= 1 and answer ~= 0 then
+    answer = answer.err
+  end
+  if answer == 1 then
+    renewed = renewed + 1
+  end
+  answers[i] = answer
+end
+if renewed == #answers then
+  return 1
+end
+return answers

@@ -1,0 +1,165 @@
+package scripts
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// wish is that of a client that waits in these tests.
+const wish = 60 * time.Second
+
+func writer(owner string) string { return owner + WriteSuffix }
+
+// shared is the calls of read/write locks, for an owner as a reader and as a writer.
+var shared = family{
+	name: "rw", commands: ReadWriteCommands(),
+	keys:     plain.keys + " ~{k}:* ~holdfast_wishes:*",
+	needless: []string{"publish"},
+	situations: []string{
+		"free", "read", "read by us", "written", "others read", "another writes", "a writer waits", "readers are next", "readers died",
+	},
+	calls: map[string]call{
+		"read":          func(c client) error { return errOf(c.rw.Acquire(c.ctx, nil, c.reads(0))) },
+		"read waiting":  func(c client) error { return errOf(c.rw.Acquire(c.ctx, nil, c.reads(wish))) },
+		"read fenced":   func(c client) error { return errOf(c.rw.Acquire(c.ctx, fencingHour, c.reads(0))) },
+		"read beside":   func(c client) error { return errOf(c.rw.Acquire(c.ctx, fencingHour, c.beside())) },
+		"write":         func(c client) error { return errOf(c.rw.Acquire(c.ctx, nil, c.writes(0))) },
+		"write waiting": func(c client) error { return errOf(c.rw.Acquire(c.ctx, nil, c.writes(wish))) },
+		"write fenced":  func(c client) error { return errOf(c.rw.Acquire(c.ctx, fencingHour, c.writes(0))) },
+		"acquire each": func(c client) error {
+			return errOf(first(2, func(said []Result[Acquired]) error {
+				return c.rw.AcquireEach(c.ctx, nil, []ReadWriteAsk{c.reads(0), c.beside()}, said)
+			}))
+		},
+		"acquire each fenced": func(c client) error {
+			return errOf(first(2, func(said []Result[Acquired]) error {
+				return c.rw.AcquireEach(c.ctx, fencingHour, []ReadWriteAsk{c.reads(0), c.writes(0)}, said)
+			}))
+		},
+		"release reader": func(c client) error { return errOf(c.rw.Release(c.ctx, c.ends(c.owner))) },
+		"release writer": func(c client) error { return errOf(c.rw.Release(c.ctx, c.ends(writer(c.owner)))) },
+		"release waiting": func(c client) error {
+			h := c.ends(writer(c.owner))
+			h.Wish = wish
+			return errOf(c.rw.Release(c.ctx, h))
+		},
+		"release fenced": func(c client) error {
+			h := c.ends(writer(c.owner))
+			h.LastFence = 1
+			return errOf(c.rw.Release(c.ctx, h))
+		},
+		"give up": func(c client) error { h := c.ends(c.owner); h.Doubt = true; return errOf(c.rw.Release(c.ctx, h)) },
+		"release each": func(c client) error {
+			return errOf(first(2, func(said []Result[Released]) error {
+				return c.rw.ReleaseEach(c.ctx, []ReadWriteEnding{c.ends(c.owner), c.ends(writer(c.owner))}, said)
+			}))
+		},
+		"renew": func(c client) error {
+			return c.rw.Renew(c.ctx, lease, []string{c.key}, []string{c.owner}, make([]Answer, 1))
+		},
+		"recount":       func(c client) error { return errOf(c.rw.Recount(c.ctx, c.key, c.owner, Entries{Count: 2})) },
+		"force release": func(c client) error { return errOf(c.rw.ForceRelease(c.ctx, c.key)) },
+		"inspect":       func(c client) error { return errOf(c.rw.Inspect(c.ctx, c.key)) },
+		"withdraw":      func(c client) error { return c.rw.Withdraw(c.ctx, c.key) },
+	},
+}
+
+func (c client) reads(wish time.Duration) ReadWriteAsk {
+	return ReadWriteAsk{Ask: Ask{c.key, c.owner, lease}, Wish: wish}
+}
+
+func (c client) beside() ReadWriteAsk {
+	return ReadWriteAsk{Ask: Ask{c.key, c.owner + "1", lease}, Beside: writer(c.owner)}
+}
+
+func (c client) writes(wish time.Duration) ReadWriteAsk {
+	return ReadWriteAsk{Ask: Ask{c.key, writer(c.owner), lease}, Wish: wish}
+}
+
+func (c client) ends(owner string) ReadWriteEnding {
+	return ReadWriteEnding{Ending: Ending{Key: c.key, Owner: owner}}
+}
+
+// rw returns the ReadWrite of an owner's client.
+func (r *harness) rw(owner string) *ReadWrite { return NewReadWrite(r.node, owner[:36]) }
+
+// tries asks for the lock once, with a wish unless that is 0, and shared is Acquire with no fence.
+func (r *harness) tries(owner string, wish time.Duration) Acquired {
+	r.t.Helper()
+	return must(r.rw(owner).Acquire(bounded(r.t), nil, ReadWriteAsk{Ask: Ask{"k", owner, lease}, Wish: wish}))(r.t)
+}
+
+// shares has owners take the lock, one after the other.
+func (r *harness) shares(owners ...string) {
+	r.t.Helper()
+	for _, o := range owners {
+		require.Equal(r.t, Acquired{OK: true}, r.tries(o, 0), o)
+	}
+}
+
+// refused has owners ask for the lock without a wish, in vain.
+func (r *harness) refused(owners ...string) {
+	r.t.Helper()
+	for _, o := range owners {
+		a := r.tries(o, 0)
+		require.False(r.t, a.OK || a.Gone, o)
+		require.NotZero(r.t, a.Remaining)
+	}
+}
+
+// ends has owners release the lock, which they hold.
+func (r *harness) ends(owners ...string) {
+	r.t.Helper()
+	for _, o := range owners {
+		require.True(r.t, r.ended(ReadWriteEnding{Ending: Ending{Key: "k", Owner: o}}).Ours, o)
+	}
+}
+
+func (r *harness) ended(h ReadWriteEnding) Released {
+	r.t.Helper()
+	return must(r.rw(h.Owner).Release(bounded(r.t), h))(r.t)
+}
+
+// wishes notes a wish.
+func (r *harness) wishes(kind, client string) {
+	r.t.Helper()
+	r.s.Do(r.t, "HSET", wishes("k"), kind+" "+client, decimal(serverMillis(r.t, r.s)+wish.Milliseconds()))
+	r.s.Do(r.t, "PEXPIRE", wishes("k"), millis(wish))
+}
+
+// dies ends the time-out keys of owners, as their expiry would.
+func (r *harness) dies(owners ...string) {
+	r.t.Helper()
+	for _, o := range owners {
+		require.EqualValues(r.t, 1, number(r.t, r.s, "DEL", timeout("k", o)))
+	}
+}
+
+// requireEntries requires the mode and the owners of the lock; none: it is free.
+func (r *harness) requireEntries(mode string, owners ...string) {
+	r.t.Helper()
+	m := r.s.Do(r.t, "HGETALL", "k")
+	want := map[string]string{}
+	if mode != "" {
+		want["mode"] = mode
+	}
+	for _, o := range owners {
+		want[o] = "1"
+	}
+	require.Equal(r.t, want, must(m.AsStrMap())(r.t))
+}
+
+// inspects is what Inspect says of the lock.
+func (r *harness) inspects() Holder {
+	r.t.Helper()
+	return must(r.rw(ofA(1)).Inspect(context.Background(), "k"))(r.t)
+}
+
+func newReadWrites(t *testing.T) *harness {
+	r := newHarness(t)
+	r.subscribe(ReadWriteChannel("k"))
+	return r
+}
