@@ -19,6 +19,9 @@ var (
 	// answer until its deadline, or its cap or its fixed end was reached. Another may have the
 	// lock, which no longer protects what its holder does after Deadline.
 	ErrLost = errors.New("lease lost")
+	// ErrUpgrade: the context is bound to a read lease on the key, and asks for the write lock. It
+	// would wait for itself: unlock the read lease first, or take the write lock from the start.
+	ErrUpgrade = errors.New("a reader cannot become a writer")
 	// ErrReleased: the entry was unlocked before.
 	ErrReleased = errors.New("lease already released")
 	// ErrWrongType: the key holds something that is not a lock. The call left it alone.

@@ -97,7 +97,9 @@ type Status struct {
 	Held      bool
 	Owner     string        // of any client, Redisson's included; "" if free; of a semaphore, the one whose lease ends first
 	Label     string        // of the owner, see [WithLabel] and [Label]; "" for Redisson's
-	Entries   int           // levels of nesting; 0 if free
+	Mode      string        // of rwlock: read or write; "" if free
+	Readers   int           // of rwlock: how many processes read; Owner is one of them unless another writes; Redisson's are counted by threads
+	Entries   int           // levels of nesting, of Owner; 0 if free
 	Remaining time.Duration // until the lease ends if it is not renewed; negative: it has no end
 	Waiting   int           // of fair: length of the queue, including dead waiters not yet removed; of semaphore: those of this locker
 	Permits   int           // of semaphore: how many there are; 0 if nothing is agreed, as nobody holds one
@@ -119,6 +121,9 @@ func (s Status) String() string {
 	}
 	if !s.Held {
 		return fmt.Sprintf("free, %d waiting", s.Waiting)
+	}
+	if s.Mode != "" {
+		return fmt.Sprintf("held in mode %s, %d readers, %v remaining", s.Mode, s.Readers, s.Remaining)
 	}
 	return fmt.Sprintf("held, %d entries, %v remaining, %d waiting", s.Entries, s.Remaining, s.Waiting)
 }

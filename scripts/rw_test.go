@@ -129,11 +129,12 @@ func TestDowngrade(t *testing.T) {
 	r := newReadWrites(t)
 	r.wishes("writer", clientC) // it would wait for itself
 	r.s.Do(t, "DEL", wishes("k"))
+	require.Equal(t, Acquired{Gone: true}, r.beside(ofB(2), writer(ofB(1))), "nobody writes")
 	r.shares(writer(ofA(1)))
 	r.wishes("writer", clientC)
 	require.Equal(t, Acquired{OK: true, Beside: true}, r.beside(ofA(2), writer(ofA(1))))
 	require.Equal(t, Acquired{OK: true, Beside: true}, r.beside(ofA(2), writer(ofA(1))), "a repeat")
-	require.False(t, r.beside(ofB(2), writer(ofB(1))).OK, "the writer is another")
+	require.Equal(t, Acquired{Gone: true}, r.beside(ofB(2), writer(ofB(1))), "the writer is another")
 	r.refused(ofB(1), ofA(3), writer(ofB(1)))
 	r.ends(writer(ofA(1)))
 	r.requireSaid(ReadWriteChannel("k") + " 1")

@@ -47,7 +47,7 @@ func (a Attempt) Known() error {
 // leaves an orphan, which the caller has to undo.
 func (e *Engine) Attempt(ctx context.Context, k *Key, t Terms, numbers int64) Attempt {
 	owner, start := e.NewOwner(), time.Now()
-	said, err := e.acquire(ctx, k.Name, owner, t.Lease, numbers)
+	said, err := e.acquire(ctx, k.Name, owner, t, numbers)
 	e.observer.answered(ctx, k.Name, err)
 	return e.judge(k, owner, t, start, said, err)
 }
@@ -57,19 +57,29 @@ func (e *Engine) Attempt(ctx context.Context, k *Key, t Terms, numbers int64) At
 func (e *Engine) NewOwner() string {
 	b := make([]byte, 0, 64)
 	b = append(append(b, e.Client...), ":0"...)
-	return string(strconv.AppendUint(b, e.owners.Add(1), 10))
+	b = strconv.AppendUint(b, e.owners.Add(1), 10)
+	return string(append(b, e.OwnerSuffix...))
 }
 
-func (e *Engine) acquire(ctx context.Context, name, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {
+func (e *Engine) acquire(ctx context.Context, name, owner string, t Terms, numbers int64) (scripts.Acquired, error) {
 	if e.Calls.Answering(name) { // as calls.Detached, but without its closure
-		return e.backend.Acquire(ctx, name, owner, lease, numbers)
+		return e.ask(ctx, name, owner, t, numbers)
 	}
 	if !e.undoingOf(name, false).admit(ctx) {
 		return scripts.Acquired{}, errHeldBack
 	}
 	return calls.Detached(ctx, e.Calls, name, func(ctx context.Context) (scripts.Acquired, error) {
-		return e.backend.Acquire(ctx, name, owner, lease, numbers)
+		return e.ask(ctx, name, owner, t, numbers)
 	})
+}
+
+func (e *Engine) ask(ctx context.Context, key, owner string, t Terms, numbers int64) (scripts.Acquired, error) {
+	if t.Beside == nil {
+		return e.backend.Acquire(ctx, key, owner, t.Lease, numbers)
+	}
+	said, err := e.backend.(AcquiresBeside).AcquireBeside(ctx, key, owner, t.Beside.Owner, t.Lease)
+	said.Fence, said.FenceEnd = t.Beside.fence, t.Beside.fence
+	return said, err
 }
 
 // judge turns the reply to an acquire that began at start into an attempt.

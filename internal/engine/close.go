@@ -34,7 +34,9 @@ func (e *Engine) close() error {
 			backend.Drain(ctx, e.MayRemain)
 		}
 	})
-	e.observer.close()
+	if e.writers == nil {
+		e.observer.close()
+	}
 	return e.remains.error()
 }
 

@@ -17,6 +17,8 @@ type Config struct {
 	Kind              string        // the lock kind's name, the prefix of New's errors
 	Client            string        // the locker's id, the prefix of its owners
 	Longest           time.Duration // of the leases of a deployment; 0: no limit
+	OwnerSuffix       string        // ends the owners of the locker
+	Shares            bool          // a hold may serve several sections at once; with Several
 	Several           bool          // a key may have several holds here at once, of which Redis decides
 	Places            bool          // waiters have places among those of all processes; set by the discipline
 }
@@ -26,6 +28,8 @@ type Engine struct {
 	Config                  // immutable after New
 	backend   Backend       // immutable after New
 	waits     Discipline    // how waiters get a key; immutable after New
+	readers   *Engine       // the readers of the same keys, if this is of writers; nil: there are none; see Pair
+	writers   *Engine       // the writers of the same keys, if this is of readers; nil: there are none
 	Calls     *calls.Calls  // immutable after New
 	observer  *observer     // nil: there is none; immutable after New
 	seed      maphash.Seed  // immutable after New

@@ -27,7 +27,7 @@ type Hold struct {
 	Owner    string                    // the field in Redis; immutable
 	granted  time.Duration             // when, by Calls.Now; immutable
 	extras   *extras                   // nil if there are none; immutable
-	section  *section                  // the present one; guarded by the shard's lock
+	section  *section                  // the newest; guarded by the shard's lock
 	first    section                   // in place, which saves an allocation
 	plain    bool                      // see Terms.Plain; immutable
 	late     bool                      // granted so late that Redis may have it for much longer than its lease; immutable
@@ -38,10 +38,11 @@ type Hold struct {
 
 // extras hold what most holds do without.
 type extras struct {
-	label  *string      // of the call that got the hold; nil: that of the locker; immutable
-	fences fences       // zero without fencing
-	state  any          // of the discipline; immutable
-	due    atomic.Int64 // of the next renewal, by Calls.Now; only for the observer
+	label    *string               // of the call that got the hold; nil: that of the locker; immutable
+	fences   fences                // zero without fencing
+	sections map[*section]struct{} // those that live, with Config.Shares; else nil; guarded by the shard's lock
+	state    any                   // of the discipline; immutable
+	due      atomic.Int64          // of the next renewal, by Calls.Now; only for the observer
 }
 
 // State is what the discipline keeps of the hold, or nil.
@@ -65,8 +66,11 @@ func (h *Hold) label() *string {
 func (e *Engine) NewHold(k *Key, owner string, t Terms, start time.Time, a scripts.Acquired, state any) *Hold {
 	h := &Hold{Key: k, Owner: owner, granted: e.Calls.Now(), plain: t.Plain()}
 	h.late = h.granted-e.Calls.Since(start) > time.Second
-	if a.Fence != 0 || state != nil || e.observer != nil || t.Label != nil {
+	if e.Shares || a.Fence != 0 || state != nil || e.observer != nil || t.Label != nil {
 		h.extras = &extras{label: t.Label, fences: fences{first: a.Fence, present: a.Fence, last: a.FenceEnd}, state: state}
+	}
+	if e.Shares {
+		h.extras.sections = make(map[*section]struct{}, 1)
 	}
 	if e.observer != nil {
 		h.extras.due.Store(int64(e.Calls.Since(start) + min(t.Lease, e.Lease)/3))
@@ -200,8 +204,9 @@ type Terms struct {
 	Fixed   bool          // never renewed
 	MaxHold time.Duration // cap on a renewed hold; 0: none
 	Label   *string       // nil: that of the locker
+	Beside  *Beside       // the writer that is the caller of a reader; nil: none is
 }
 
 // Plain says whether the terms are the default: a renewed hold without a cap, with the
 // locker's lease and label. Only such holds are handed over locally.
-func (t Terms) Plain() bool { return !t.Fixed && t.MaxHold == 0 && t.Label == nil }
+func (t Terms) Plain() bool { return !t.Fixed && t.MaxHold == 0 && t.Label == nil && t.Beside == nil }

@@ -86,18 +86,35 @@ func (e *Engine) enter(ctx context.Context, name string, t Terms, onPlace func(i
 	if ctx.Err() != nil {
 		return nil, nil, nil, errs.DoneBefore(ctx)
 	}
-	if en := e.boundTo(ctx, name); en != nil {
+	switch en := e.boundTo(ctx, name); {
+	case e.readers != nil && (en == nil || en.Err() != nil) && e.upgrades(ctx, name):
+		return nil, nil, nil, holdfast.ErrUpgrade
+	case en != nil:
 		lease, err = e.reenter(ctx, en, t, wait)
 		return lease, nil, nil, err
+	case e.writers != nil:
+		if writer := e.writers.boundTo(ctx, name); writer != nil {
+			lease, err = e.beside(ctx, name, t, writer, wait)
+			return lease, nil, nil, err
+		}
 	}
 	sh := e.shardOf(name)
 	sh.Lock()
 	k = sh.keys[name]
+	if e.Shares && k != nil && !sh.closed {
+		if lease = k.share(t, e.Calls.Now()); lease != nil {
+			sh.Unlock()
+			lease, err = e.handOut(ctx, lease)
+			return lease, nil, nil, err
+		}
+	}
 	switch {
 	case sh.closed:
 		err = holdfast.ErrClosed
-	case k == nil, !wait && k.Idle(), e.Several && k.First() == nil && (!wait || k.calls < mostAtOnce):
+	case k == nil, !wait && k.Idle(), e.Shares && !wait,
+		e.Several && k.First() == nil && (!wait || k.calls < mostAtOnce && !(k.asking && t.Plain())):
 		k = e.begin(sh, name)
+		k.asking = e.Shares && t.Plain()
 		sh.Unlock()
 		lease, w, err = e.firstAttempt(ctx, k, t, onPlace, wait)
 		return lease, k, w, err
@@ -131,7 +148,9 @@ func (e *Engine) firstAttempt(ctx context.Context, k *Key, t Terms, onPlace func
 	done()
 
 	k.Lock()
+	k.asking = false
 	if lease := e.Take(k, a, e.Calls.Since(a.Start)); lease != nil {
+		k.Share()
 		k.End()
 		k.Unlock()
 		lease, err := e.handOut(ctx, lease)

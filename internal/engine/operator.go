@@ -49,16 +49,20 @@ func call[T any](caller context.Context, e *Engine, name string, f func(context.
 	return value, err
 }
 
-// Force is Call for an f that frees key from any holder. If f succeeds, the lease that
-// this locker had on key before the call ends at once.
+// Force is Call for an f that frees key from any holder. If f succeeds, the leases that
+// this locker had on key before the call, those of readers too, end at once.
 func (e *Engine) Force(caller context.Context, key string, f func(ctx context.Context, name string) (bool, error)) (bool, error) {
 	name := e.Prefix + key
 	var holds []*Hold
-	e.With(name, func(k *Key) { holds = slices.Collect(k.holds()) })
+	for _, half := range []*Engine{e, e.readers} {
+		if half != nil {
+			half.With(name, func(k *Key) { holds = slices.AppendSeq(holds, k.holds()) })
+		}
+	}
 	held, err := Call(caller, e, "force-unlock", key, f)
 	for _, h := range holds {
 		if err == nil {
-			e.lose(h, errs.ErrForced)
+			h.Key.engine.lose(h, errs.ErrForced)
 		}
 	}
 	return held, err
@@ -68,7 +72,8 @@ func (e *Engine) Force(caller context.Context, key string, f func(ctx context.Co
 func (e *Engine) StatusOf(key string, said scripts.Holder) holdfast.Status {
 	s := holdfast.Status{
 		Key: key, Held: said.Owner != "", Owner: said.Owner, Label: said.Label,
-		Entries: said.Entries, Remaining: said.Remaining, Waiting: said.Waiting, Permits: said.Permits,
+		Mode: said.Mode, Readers: said.Readers, Permits: said.Permits,
+		Entries: said.Entries, Remaining: said.Remaining, Waiting: said.Waiting,
 	}
 	for _, h := range said.Holders {
 		s.Holders = append(s.Holders, holdfast.Holder{Owner: h.Owner, Label: h.Label, Entries: h.Entries, Remaining: h.Remaining})

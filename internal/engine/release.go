@@ -57,6 +57,11 @@ func (en *entry) unlock(ctx context.Context) error {
 	held := e.observer.held(en)
 	s.end(holdfast.ErrReleased)
 	h.tainted = h.tainted || s.nesting.busy()
+	if h.leave(s) { // they release it
+		e.observer.ended(en, held, nil)
+		k.Unlock()
+		return nil
+	}
 	w, next := e.handOver(k, h)
 	if w == nil {
 		h.watchdog.Forget(h)

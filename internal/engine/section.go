@@ -41,16 +41,30 @@ func (h *Hold) newSection() *section {
 	}
 	s.first.section, s.first.lease = s, holdfast.NewLease(&s.first)
 	h.section = s
+	if h.extras != nil && h.extras.sections != nil {
+		h.extras.sections[s] = struct{}{}
+	}
 	return s
 }
 
-// end ends the present section other than by Unlock, with the key locked. It reports whether
-// there was one alive until now.
-func (h *Hold) end(why error) bool {
-	s := h.section
-	alive := s != nil && s.end(why)
+// end ends what lives of the hold other than by Unlock, with the key locked. It reports whether
+// a section was alive until now.
+func (h *Hold) end(why error) (alive bool) {
+	if h.extras == nil || h.extras.sections == nil {
+		return h.section != nil && h.section.endBy(why)
+	}
+	for s := range h.extras.sections {
+		alive = s.endBy(why) || alive
+	}
+	clear(h.extras.sections)
+	return alive
+}
+
+// endBy is end for a section that no Unlock ends.
+func (s *section) endBy(why error) bool {
+	alive := s.end(why)
 	if alive {
-		h.Key.engine.observer.sectionEnded(s, why)
+		s.hold.Key.engine.observer.sectionEnded(s, why)
 	}
 	return alive
 }

@@ -102,7 +102,7 @@ func Close(l Locker) error {
 }
 
 // Lock is a Lock that must succeed.
-func Lock(t testing.TB, l Locker, ctx context.Context, key string, c ...holdfast.LockOption) *holdfast.Lease {
+func Lock(t testing.TB, l holdfast.Locker, ctx context.Context, key string, c ...holdfast.LockOption) *holdfast.Lease {
 	t.Helper()
 	lease, err := l.Lock(ctx, key, c...)
 	require.NoError(t, err)
@@ -110,7 +110,7 @@ func Lock(t testing.TB, l Locker, ctx context.Context, key string, c ...holdfast
 }
 
 // Cycle is a Lock and its Unlock.
-func Cycle(l Locker, ctx context.Context, key string) error {
+func Cycle(l holdfast.Locker, ctx context.Context, key string) error {
 	lease, err := l.Lock(ctx, key)
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func Cycle(l Locker, ctx context.Context, key string) error {
 
 // Retry repeats TryLock until it succeeds, soon: Redis is there, but a quorum may have to find its
 // nodes back, and a client its connection.
-func Retry(t testing.TB, l Locker, key string) (lease *holdfast.Lease) {
+func Retry(t testing.TB, l holdfast.Locker, key string) (lease *holdfast.Lease) {
 	t.Helper()
 	ctx := Bounded(t)
 	Await(t, func() bool {
@@ -158,7 +158,7 @@ func GoAcquire(call func() (*holdfast.Lease, error)) <-chan Acquired {
 }
 
 // GoLock calls Lock on a goroutine of its own.
-func GoLock(l Locker, ctx context.Context, key string, c ...holdfast.LockOption) <-chan Acquired {
+func GoLock(l holdfast.Locker, ctx context.Context, key string, c ...holdfast.LockOption) <-chan Acquired {
 	return GoAcquire(func() (*holdfast.Lease, error) { return l.Lock(ctx, key, c...) })
 }
 

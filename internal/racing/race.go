@@ -199,6 +199,7 @@ func (r *racing) deliver(k *engine.Key, p *race, a engine.Attempt, asked engine.
 		r.usualReleases(k).Note(time.Duration(n << 10))
 	}
 	k.Serve(w, lease)
+	k.Share()
 	p.end(k) // with engine.Config.Several, it begins anew for the next waiter
 	return true
 }

@@ -110,7 +110,7 @@ func (r *racing) Released(k *engine.Key, said scripts.Released) {
 			others--
 		}
 		p.turns.stepBack(others, p.before, time.Now(), r.engine.Trip())
-		if p.before.Live {
+		if p.before.Live && said.Listeners > 0 { // else it has published nothing
 			p.turns.published()
 		}
 		p.contended = p.contended || others > 0

@@ -21,8 +21,7 @@ import (
 type Racing struct {
 	*scripts.Node
 	server
-	fencing  bool
-	expiry   time.Duration // of fence counters
+	fences
 	acquires *batcher[scripts.Fencing, scripts.Ask, scripts.Acquired]
 	ends     *batcher[none, scripts.Ending, scripts.Released]
 }
@@ -34,13 +33,10 @@ var _ interface {
 
 // NewRacing returns an engine on the Redis of client, and its backend.
 func NewRacing(client rueidis.Client, c engine.Config) (*engine.Engine, *Racing) {
-	r := &Racing{server: connect(client, c), fencing: c.Fencing, expiry: *c.FenceExpiry}
+	r := &Racing{server: connect(client, c), fences: fences{c.Fencing, *c.FenceExpiry}}
 	r.Node = r.node
 	r.acquires = newBatcher(fewOn(r.Node), r.calls.Go, r.acquire, func(ctx context.Context, f scripts.Fencing, asks []scripts.Ask, replies []scripts.Result[scripts.Acquired]) error {
-		if r.fencing {
-			return r.AcquireEach(ctx, &f, asks, replies)
-		}
-		return r.AcquireEach(ctx, nil, asks, replies)
+		return r.AcquireEach(ctx, r.wanted(&f), asks, replies)
 	})
 	r.ends = newBatcher(fewOn(r.Node), r.calls.Go, func(ctx context.Context, _ none, e scripts.Ending) (scripts.Released, error) {
 		if e.Doubt {
@@ -78,17 +74,47 @@ func connect(client rueidis.Client, c engine.Config) (s server) {
 		settings.Cluster, settings.Shards = cluster.New(client), c.ShardedPubSub
 	}
 	s.node = scripts.NewNodeWith(client, settings)
-	s.calls = calls.New(c.Lease, s.node.Server)
-	if c.Replicas > 0 {
-		s.calls.Block()
-	}
+	s = s.again(c)
 	if clustered {
-		s.calls.PerServer(settings.Cluster.Node)
 		s.subscriber = pubsub.NewCluster(client, settings.Cluster, s.node.Sharded, c.Logger)
 	} else {
 		s.subscriber = pubsub.New(client, c.Logger)
 	}
 	return s
+}
+
+// again is s with calls of another engine.
+func (s server) again(c engine.Config) server {
+	s.calls = calls.New(c.Lease, s.node.Server)
+	if c.Replicas > 0 {
+		s.calls.Block()
+	}
+	if s.node.Cluster != nil {
+		s.calls.PerServer(s.node.Cluster.Node)
+	}
+	return s
+}
+
+// fences are how a backend hands out fences.
+type fences struct {
+	fencing bool
+	expiry  time.Duration // of fence counters
+}
+
+// reserve asks for so many fences, if there are any.
+func (f fences) reserve(numbers int64) scripts.Fencing {
+	if !f.fencing {
+		return scripts.Fencing{}
+	}
+	return scripts.Fencing{Reserve: numbers, Expiry: f.expiry}
+}
+
+// wanted is asked, or nil if there are no fences.
+func (f fences) wanted(asked *scripts.Fencing) *scripts.Fencing {
+	if !f.fencing {
+		return nil
+	}
+	return asked
 }
 
 // Calls are those of the engine and of batches.
@@ -103,11 +129,7 @@ func (s *server) Close() { s.subscriber.Close() }
 
 // Acquire takes a free key, alone or in a batch.
 func (r *Racing) Acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {
-	f := scripts.Fencing{}
-	if r.fencing {
-		f = scripts.Fencing{Reserve: numbers, Expiry: r.expiry}
-	}
-	return r.acquires.do(ctx, f, scripts.Ask{Key: key, Owner: owner, Lease: lease})
+	return r.acquires.do(ctx, r.reserve(numbers), scripts.Ask{Key: key, Owner: owner, Lease: lease})
 }
 
 func (r *Racing) acquire(ctx context.Context, f scripts.Fencing, a scripts.Ask) (scripts.Acquired, error) {

@@ -24,7 +24,7 @@
 --          > 0  held by another, or others go first: ms until that ends
 --          -1   held by another, without expiry
 --          text  either of the two, a space, and the label of another
---          -2   the owner has been given up by release, which left a tombstone; nothing is changed
+--          -2   the owner has been given up by release, which left a tombstone, or ARGV[6] does not hold the lock; nothing is changed
 -- Repeat: safe. The owner's own entry is found and left as it is, the expiry too. It reserves other, larger numbers then: no
 -- holder got those of the lost reply.
 local lock, timeout, wishes, witness = KEYS[1], KEYS[3], KEYS[4], KEYS[5]
@@ -46,6 +46,9 @@ local leaver
 local writes, reply = string.sub(taker, -6) == ':write', 0
 local found = mode and redis.call('HEXISTS', lock, taker) == 1
 local beside = mode == 'write' and not writes and (found or ARGV[6] ~= '' and redis.call('HEXISTS', lock, ARGV[6]) == 1)
+if ARGV[6] ~= '' and not found and not beside then
+  return -2
+end
 if not found and not beside then
   --@include parts/now.lua
   local wished, until_writers, until_next, next = redis.call('HGETALL', wishes), 0, 0, false

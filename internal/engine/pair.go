@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/calls"
+	"github.com/holdfast-go/holdfast/internal/errs"
+	"github.com/holdfast-go/holdfast/internal/loop"
+	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/watchdog"
+)
+
+// Pair makes two engines the halves of a read/write lock, before either is used. A reader may be
+// the caller of a writer, but not the other way round. The shard of a reader's key may be locked
+// when that of a writer's is, and not the other way round. They have one observer, that of the
+// writers, which are closed last.
+func Pair(readers, writers *Engine) {
+	readers.writers, writers.readers = writers, readers
+	readers.observer = writers.observer
+}
+
+// Beside is a writer that reads.
+type Beside struct {
+	Owner string
+	fence int64
+}
+
+// AcquiresBeside is a [Backend] whose readers have a key beside the writer that is their caller.
+type AcquiresBeside interface {
+	AcquireBeside(ctx context.Context, key, owner, writer string, lease time.Duration) (scripts.Acquired, error)
+}
+
+// pin returns the entry as what a reader is beside. Its hold is not handed over any more: the next
+// writer would be beside that reader.
+func (en *entry) pin() (*Beside, error) {
+	k := en.key()
+	k.Lock()
+	defer k.Unlock()
+	if over := en.err(); over != nil {
+		return nil, over
+	}
+	en.section.hold.tainted = true
+	return &Beside{en.Owner(), en.Fence()}, nil
+}
+
+// upgrades says whether ctx is bound to a live lease of a reader on the key of this name. A
+// writer would wait for it.
+func (e *Engine) upgrades(ctx context.Context, name string) bool {
+	en := e.readers.boundTo(ctx, name)
+	return en != nil && en.Err() == nil
+}
+
+// beside takes the key for a reader that writer calls. It does not wait for others, and rides out
+// an outage on its own goroutine, as those that wait here may wait for writer.
+func (e *Engine) beside(ctx context.Context, name string, t Terms, writer *entry, wait bool) (lease *holdfast.Lease, err error) {
+	if t.Beside, err = writer.pin(); err != nil {
+		return nil, err
+	}
+	sh := e.shardOf(name)
+	sh.Lock()
+	if sh.closed {
+		sh.Unlock()
+		return nil, holdfast.ErrClosed
+	}
+	k := e.begin(sh, name)
+	sh.Unlock()
+	defer e.Calls.End()
+	defer func() {
+		k.Lock()
+		k.End()
+		k.Unlock()
+	}()
+	for began, retry := time.Now(), (calls.Backoff{}); ; {
+		bounded, done := e.Calls.ContextFor(ctx)
+		a := e.Attempt(bounded, k, t, 1)
+		done()
+		k.Lock()
+		lease = e.Take(k, a, e.Calls.Since(a.Start))
+		closed := k.closed
+		k.Unlock()
+		if lease != nil {
+			return e.handOut(ctx, lease)
+		}
+		e.Undo(a.Orphan)
+		over := writer.Err()
+		switch {
+		case ctx.Err() != nil:
+			return nil, errs.EndedBy(ctx, a.Known())
+		case closed:
+			return nil, holdfast.ErrClosed
+		case over != nil:
+			return nil, over
+		case a.Err == nil: // Redis has neither the writer nor, for its sake, the reader
+			e.writers.lose(writer.section.hold, watchdog.ErrNotOurs)
+			return nil, errs.Lost(watchdog.ErrNotOurs)
+		case !wait || !a.retryable() || time.Since(began) >= *e.MaxOutage:
+			return nil, a.Known()
+		}
+		loop.Sleep(retry.Next(e.Lease), ctx.Done())
+	}
+}

@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// With [Config.Shares], a hold serves several sections at once: readers of this process share it.
+// The last of them releases it.
+
+// share begins another section in the newest hold of the key, which is locked, without a call to
+// Redis, and returns its lease; nil if there is none that may be shared. A hold with other than
+// plain terms is not, nor one that is older than a tenure: then Redis is asked, so that writers
+// elsewhere get their turn. No hold is shared while a writer waits here.
+func (k *Key) share(t Terms, since time.Duration) *holdfast.Lease {
+	e := k.engine
+	if k.first == nil || !t.Plain() {
+		return nil
+	}
+	h := k.first.prev
+	if !h.plain || h.over || h.section == nil || since-h.granted >= e.LocalHandover || !h.Alive() || e.writers.wanted(k.Name) {
+		return nil
+	}
+	return h.admit(since)
+}
+
+// admit begins a section beside those of the hold, for a caller that has asked since then.
+func (h *Hold) admit(since time.Duration) *holdfast.Lease {
+	s := h.newSection()
+	h.Key.engine.observer.acquired(&s.first, holdfast.ByHandOver, since)
+	return &s.first.lease
+}
+
+// wanted says whether a caller waits here for the key of this name.
+func (e *Engine) wanted(name string) bool {
+	if e == nil {
+		return false
+	}
+	sh := e.shardOf(name)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	k := sh.keys[name]
+	return k != nil && k.First() != nil
+}
+
+// Share serves the waiters that may share the newest hold of the key, which is locked. A
+// discipline calls it when Redis has granted that hold.
+func (k *Key) Share() {
+	e := k.engine
+	if !e.Shares || k.first == nil || !k.first.prev.plain {
+		return
+	}
+	for w := range k.All() {
+		if w.Terms.Plain() {
+			k.Serve(w, k.first.prev.admit(w.Since))
+		}
+	}
+}
+
+// leave takes a section that has ended out of a hold. It reports whether others share the hold.
+func (h *Hold) leave(s *section) bool {
+	if h.extras == nil || h.extras.sections == nil {
+		return false
+	}
+	delete(h.extras.sections, s)
+	return len(h.extras.sections) > 0
+}

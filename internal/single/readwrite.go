@@ -1,0 +1,173 @@
+package single
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/google/uuid"
+
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/racing"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+const (
+	// wishLasts is for how long a process counts as waiting after its last attempt. So long a
+	// process that has died keeps others from a lock that is free.
+	wishLasts = 3 * time.Second
+	// wishAgain is how often a process that waits tries again, which renews its wish.
+	wishAgain = time.Second
+)
+
+// ReadWrite is a [racing.Backend] on one Redis for one half of a read/write lock: the readers or the
+// writers. Acquires go out in batches, and so do releases with what gives up owners. While the
+// race for a key has a subscription, its callers wait, and Redis has a wish of this half. Its
+// other methods are those of [scripts.ReadWrite].
+type ReadWrite struct {
+	*scripts.ReadWrite
+	server
+	fences
+	readers  bool // is the half of the readers
+	acquires *batcher[scripts.Fencing, scripts.ReadWriteAsk, scripts.Acquired]
+	ends     *batcher[none, scripts.ReadWriteEnding, scripts.Released]
+	mu       sync.RWMutex
+	waiting  map[string]*wish // by key; guarded by mu
+}
+
+// wish is what Redis may have of the callers that wait for a key.
+type wish struct{ noted bool } // guarded by mu
+
+var _ interface {
+	engine.AsksPolicy
+	engine.Lists
+	engine.AcquiresBeside
+} = (*ReadWrite)(nil)
+
+// NewReadWrite returns the engines of the readers and of the writers on the Redis of client, and the
+// backend of the writers. The readers have to be closed first.
+func NewReadWrite(client rueidis.Client, c engine.Config) (readers, writers *engine.Engine, backend *ReadWrite) {
+	s := connect(client, c)
+	of := c
+	of.Client, of.Shares, of.Several, of.Observer = uuid.NewString(), true, true, nil
+	readers = racing.New(newReadWrite(s.again(c), of), of)
+	c.Client, c.OwnerSuffix = uuid.NewString(), scripts.WriteSuffix
+	backend = newReadWrite(s, c)
+	writers = racing.New(backend, c)
+	engine.Pair(readers, writers)
+	return readers, writers, backend
+}
+
+func newReadWrite(s server, c engine.Config) *ReadWrite {
+	r := &ReadWrite{
+		ReadWrite: scripts.NewReadWrite(s.node, c.Client), server: s, fences: fences{c.Fencing, *c.FenceExpiry},
+		readers: c.Shares, waiting: make(map[string]*wish),
+	}
+	r.acquires = newBatcher(fewOn(s.node), s.calls.Go, func(ctx context.Context, f scripts.Fencing, a scripts.ReadWriteAsk) (scripts.Acquired, error) {
+		return r.ReadWrite.Acquire(ctx, r.wanted(&f), a)
+	}, func(ctx context.Context, f scripts.Fencing, asks []scripts.ReadWriteAsk, replies []scripts.Result[scripts.Acquired]) error {
+		return r.AcquireEach(ctx, r.wanted(&f), asks, replies)
+	})
+	r.ends = newBatcher(fewOn(s.node), s.calls.Go, func(ctx context.Context, _ none, h scripts.ReadWriteEnding) (scripts.Released, error) {
+		return r.ReadWrite.Release(ctx, h)
+	}, alike(r.ReleaseEach))
+	return r
+}
+
+// Acquire takes the lock if others let it, alone or in a batch. If it is refused to callers that
+// wait, they have to try again before their wish ends.
+func (r *ReadWrite) Acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {
+	a := scripts.ReadWriteAsk{Ask: scripts.Ask{Key: key, Owner: owner, Lease: lease}, Wish: r.wish(key)}
+	said, err := r.acquires.do(ctx, r.reserve(numbers), a)
+	if a.Wish > 0 && err == nil && !said.OK && (said.Remaining == scripts.NoExpiry || said.Remaining > wishAgain) {
+		said.Remaining = wishAgain
+	}
+	return said, err
+}
+
+// AcquireBeside takes the lock for a reader that writer calls.
+func (r *ReadWrite) AcquireBeside(ctx context.Context, key, owner, writer string, lease time.Duration) (scripts.Acquired, error) {
+	return r.ReadWrite.Acquire(ctx, nil, scripts.ReadWriteAsk{Ask: scripts.Ask{Key: key, Owner: owner, Lease: lease}, Beside: writer})
+}
+
+// wish returns for how long Redis should count this half as waiting for key, and notes that it
+// may do so; 0: nobody waits.
+func (r *ReadWrite) wish(key string) time.Duration {
+	r.mu.RLock()
+	w := r.waiting[key]
+	r.mu.RUnlock()
+	if w == nil {
+		return 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w.noted = true
+	return wishLasts
+}
+
+// Release ends a hold, alone or in a batch.
+func (r *ReadWrite) Release(ctx context.Context, key, owner string, lastFence int64) (scripts.Released, error) {
+	return r.end(ctx, scripts.Ending{Key: key, Owner: owner, LastFence: lastFence})
+}
+
+// GiveUp gives up an owner, alone or in a batch.
+func (r *ReadWrite) GiveUp(ctx context.Context, key, owner string) (scripts.Released, error) {
+	return r.end(ctx, scripts.Ending{Key: key, Owner: owner, Doubt: true})
+}
+
+// end ends a hold. Readers do not take turns with other processes: Redis says whose turn it is.
+func (r *ReadWrite) end(ctx context.Context, e scripts.Ending) (scripts.Released, error) {
+	h := scripts.ReadWriteEnding{Ending: e}
+	if !r.readers {
+		h.Wish = r.wish(e.Key)
+	}
+	said, err := r.ends.do(ctx, none{}, h)
+	if r.readers {
+		said.Listeners = 0
+	}
+	return said, err
+}
+
+// Scans is [scripts.Node.Scans].
+func (r *ReadWrite) Scans(ctx context.Context, match string) ([]scripts.Scan, error) {
+	return r.node.Scans(ctx, match)
+}
+
+// EvictionPolicy is [scripts.Node.EvictionPolicy].
+func (r *ReadWrite) EvictionPolicy(ctx context.Context) (string, error) {
+	return r.node.EvictionPolicy(ctx)
+}
+
+// Subscribe listens to the releases of key. Until the subscription ends, callers wait for it.
+func (r *ReadWrite) Subscribe(key string) racing.Subscription {
+	w := &wish{}
+	r.mu.Lock()
+	r.waiting[key] = w
+	r.mu.Unlock()
+	return waits{r.subscriber.Subscribe(scripts.ReadWriteChannel(key)), r, key, w}
+}
+
+// waits is the subscription of callers that wait for a key.
+type waits struct {
+	racing.Subscription
+	half *ReadWrite
+	key  string
+	wish *wish
+}
+
+// Close ends the subscription, and in the background the wish.
+func (s waits) Close() {
+	s.Subscription.Close()
+	r := s.half
+	r.mu.Lock()
+	if r.waiting[s.key] == s.wish {
+		delete(r.waiting, s.key)
+	}
+	noted := s.wish.noted
+	r.mu.Unlock()
+	if noted {
+		r.calls.Background(func() { _ = r.Withdraw(r.calls.Context(), s.key) }) // else it ends by itself
+	}
+}

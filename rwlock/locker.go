@@ -1,0 +1,135 @@
+package rwlock
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/single"
+)
+
+// Locker locks keys for writers on one Redis, a Sentinel set or a Redis Cluster. Safe for
+// concurrent use. One locker for each process and Redis is enough: readers of one locker share a
+// hold.
+type Locker struct {
+	engine  *engine.Engine // of the writers
+	readers *RLocker
+	backend *single.ReadWrite
+}
+
+// RLocker locks the keys of its Locker for readers. Safe for concurrent use.
+type RLocker struct{ engine *engine.Engine }
+
+// New returns a locker on the Redis of client, of any mode. The caller keeps the client,
+// may share it, and closes it after the locker. New makes no call to Redis.
+//
+// It fails on a nil client, and on an option that is out of range or of another kind, which the
+// error names.
+func New(client rueidis.Client, opts ...holdfast.Option) (*Locker, error) {
+	c, err := engine.Configure("rwlock", "New", nil, opts)
+	if err == nil {
+		err = single.Check(client, &c)
+	}
+	if err != nil {
+		return nil, err
+	}
+	readers, writers, backend := single.NewReadWrite(client, c)
+	return &Locker{engine: writers, readers: &RLocker{readers}, backend: backend}, nil
+}
+
+// RLocker returns the locker of readers, always the same.
+func (l *Locker) RLocker() *RLocker { return l.readers }
+
+// Do locks key for a writer, runs f with a context that is bound to the lease, and unlocks; see
+// [holdfast.Locker]. Errors as for [Locker.Lock].
+func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) error, opts ...holdfast.LockOption) error {
+	return l.engine.Do(ctx, key, f, opts...)
+}
+
+// Lock waits until it has key for a writer or ctx ends; see [holdfast.Locker]. On a context bound to
+// a live read lease on key it returns [holdfast.ErrUpgrade] at once.
+//
+// A free key costs one round trip. A wait costs the subscription and its end, an attempt after
+// each message of a release, and one each second.
+func (l *Locker) Lock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
+	return l.engine.Lock(ctx, key, opts...)
+}
+
+// TryLock makes one attempt: one round trip, or none if this locker writes key or wants to; see
+// [holdfast.Locker]. It fails while readers that have waited for a writer are next.
+func (l *Locker) TryLock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
+	return l.engine.TryLock(ctx, key, opts...)
+}
+
+// TryLockFor is [Locker.Lock] with a wait of at most the given time.
+func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
+	return l.engine.TryLockFor(ctx, key, wait, opts...)
+}
+
+// Do locks key for a reader, runs f with a context that is bound to the lease, and unlocks; see
+// [holdfast.Locker].
+func (l *RLocker) Do(ctx context.Context, key string, f func(context.Context) error, opts ...holdfast.LockOption) error {
+	return l.engine.Do(ctx, key, f, opts...)
+}
+
+// Lock waits until it has key for a reader or ctx ends; see [holdfast.Locker]. A context bound to a
+// write lease of the same Locker on key gets the read lock beside it.
+//
+// It makes no call to Redis if a reader of this locker has got the key by a call in the last
+// [holdfast.WithLocalHandover], still has it, and no writer waits here. Else it costs what a
+// writer's Lock does.
+func (l *RLocker) Lock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
+	return l.engine.Lock(ctx, key, opts...)
+}
+
+// TryLock makes one attempt: at most one round trip; see [holdfast.Locker]. It fails while a writer
+// has key or waits for it.
+func (l *RLocker) TryLock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
+	return l.engine.TryLock(ctx, key, opts...)
+}
+
+// TryLockFor is [RLocker.Lock] with a wait of at most the given time.
+func (l *RLocker) TryLockFor(ctx context.Context, key string, wait time.Duration, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
+	return l.engine.TryLockFor(ctx, key, wait, opts...)
+}
+
+// Inspect returns who holds key: the writer, or else one of the readers, and how many these are;
+// see [holdfast.Operator]. One round trip.
+func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
+	return engine.Call(ctx, l.engine, "inspect", key, func(ctx context.Context, name string) (holdfast.Status, error) {
+		said, err := l.backend.Inspect(ctx, name)
+		return l.engine.StatusOf(key, said), err
+	})
+}
+
+// Locks returns the read/write locks that are held whose keys begin with prefix; see
+// [holdfast.Operator]. A round trip for each 1000 names that Redis has, and one for each 256 that
+// may be locks.
+func (l *Locker) Locks(ctx context.Context, prefix string) iter.Seq2[holdfast.Status, error] {
+	return l.engine.Locks(ctx, prefix)
+}
+
+// ForceUnlock, for operators, frees key from its writer and all readers, and reports whether it was
+// held; see [holdfast.Operator]. One round trip.
+func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
+	return l.engine.Force(ctx, key, l.backend.ForceRelease)
+}
+
+// Close releases what readers and writers hold, ends leases and waits with ErrClosed, and waits
+// for the locker's goroutines; see [holdfast.Operator].
+func (l *Locker) Close() error {
+	err := errors.Join(l.readers.engine.Close(), l.engine.Close())
+	l.backend.Close()
+	return err
+}
+
+// For multilock.LockAll, which checks all keys first.
+func init() {
+	engine.Register(func(l *Locker) *engine.Engine { return l.engine })
+	engine.Register(func(l *RLocker) *engine.Engine { return l.engine })
+}
