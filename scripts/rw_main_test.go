@@ -2,6 +2,7 @@ package scripts
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -126,7 +127,7 @@ func (r *harness) ended(h ReadWriteEnding) Released {
 // wishes notes a wish.
 func (r *harness) wishes(kind, client string) {
 	r.t.Helper()
-	r.s.Do(r.t, "HSET", wishes("k"), kind+" "+client, decimal(serverMillis(r.t, r.s)+wish.Milliseconds()))
+	r.s.Do(r.t, "HSET", wishes("k"), kind+" "+client, fmt.Sprintf("%d %d", serverMillis(r.t, r.s)+wish.Milliseconds(), serverMillis(r.t, r.s)))
 	r.s.Do(r.t, "PEXPIRE", wishes("k"), millis(wish))
 }
 

@@ -3,6 +3,7 @@ package single
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -38,7 +39,7 @@ type ReadWrite struct {
 }
 
 // wish is what Redis may have of the callers that wait for a key.
-type wish struct{ noted bool } // guarded by mu
+type wish struct{ noted atomic.Bool }
 
 var _ interface {
 	engine.AsksPolicy
@@ -79,9 +80,16 @@ func newReadWrite(s server, c engine.Config) *ReadWrite {
 // Acquire takes the lock if others let it, alone or in a batch. If it is refused to callers that
 // wait, they have to try again before their wish ends.
 func (r *ReadWrite) Acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {
-	a := scripts.ReadWriteAsk{Ask: scripts.Ask{Key: key, Owner: owner, Lease: lease}, Wish: r.wish(key)}
+	w, a := r.wish(key), scripts.ReadWriteAsk{Ask: scripts.Ask{Key: key, Owner: owner, Lease: lease}}
+	if w != nil {
+		a.Wish = wishLasts
+	}
 	said, err := r.acquires.do(ctx, r.reserve(numbers), a)
-	if a.Wish > 0 && err == nil && !said.OK && (said.Remaining == scripts.NoExpiry || said.Remaining > wishAgain) {
+	switch {
+	case w == nil || err != nil:
+	case said.OK: // by which the wish of readers has ended, and that of writers ends with the release
+		w.noted.Store(false)
+	case said.Remaining == scripts.NoExpiry || said.Remaining > wishAgain:
 		said.Remaining = wishAgain
 	}
 	return said, err
@@ -92,19 +100,16 @@ func (r *ReadWrite) AcquireBeside(ctx context.Context, key, owner, writer string
 	return r.ReadWrite.Acquire(ctx, nil, scripts.ReadWriteAsk{Ask: scripts.Ask{Key: key, Owner: owner, Lease: lease}, Beside: writer})
 }
 
-// wish returns for how long Redis should count this half as waiting for key, and notes that it
-// may do so; 0: nobody waits.
-func (r *ReadWrite) wish(key string) time.Duration {
+// wish returns the wish of the callers that wait for key, which a call is about to tell Redis; nil:
+// nobody waits.
+func (r *ReadWrite) wish(key string) *wish {
 	r.mu.RLock()
+	defer r.mu.RUnlock()
 	w := r.waiting[key]
-	r.mu.RUnlock()
-	if w == nil {
-		return 0
+	if w != nil {
+		w.noted.Store(true)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	w.noted = true
-	return wishLasts
+	return w
 }
 
 // Release ends a hold, alone or in a batch.
@@ -117,16 +122,14 @@ func (r *ReadWrite) GiveUp(ctx context.Context, key, owner string) (scripts.Rele
 	return r.end(ctx, scripts.Ending{Key: key, Owner: owner, Doubt: true})
 }
 
-// end ends a hold. Readers do not take turns with other processes: Redis says whose turn it is.
+// end ends a hold. The next turn is that of the wishes in Redis.
 func (r *ReadWrite) end(ctx context.Context, e scripts.Ending) (scripts.Released, error) {
 	h := scripts.ReadWriteEnding{Ending: e}
-	if !r.readers {
-		h.Wish = r.wish(e.Key)
+	if !r.readers && r.wish(e.Key) != nil {
+		h.Wish = wishLasts
 	}
 	said, err := r.ends.do(ctx, none{}, h)
-	if r.readers {
-		said.Listeners = 0
-	}
+	said.InOrder = true
 	return said, err
 }
 
@@ -165,9 +168,8 @@ func (s waits) Close() {
 	if r.waiting[s.key] == s.wish {
 		delete(r.waiting, s.key)
 	}
-	noted := s.wish.noted
 	r.mu.Unlock()
-	if noted {
+	if s.wish.noted.Load() {
 		r.calls.Background(func() { _ = r.Withdraw(r.calls.Context(), s.key) }) // else it ends by itself
 	}
 }

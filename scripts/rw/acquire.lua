@@ -1,12 +1,12 @@
 -- rw_acquire: take a read/write lock for a reader or a writer that has never held it; with fencing, reserve fence numbers for the
 -- hold. A reader may have it beside other readers, and beside a writer that is its own caller.
--- Who waits has a wish. While a writer has one, readers that come later are refused. After the turn of a writer, the readers that have
--- waited meanwhile are next: they go before other writers.
+-- Who waits has a wish. While a writer has one, readers that come later are refused, and so are other writers whose wish is younger.
+-- After the turn of a writer, the readers that have waited meanwhile are next: they go before other writers.
 -- KEYS[1]  the lock, hash: mode -> read or write, owner -> count
 -- KEYS[2]  the owner's tombstone, string
 -- KEYS[3]  the owner's time-out key, string: 1, and behind a space the label of the owner, if it has one. It expires with the lease
--- KEYS[4]  the wishes, hash: writer client, reader client or next client -> epoch ms until which the wish of the client counts; next
---          is a reader that goes before other writers
+-- KEYS[4]  the wishes, hash: writer client, reader client or next client -> epoch ms until which the wish of the client counts, a
+--          space, and since when it has it; next is a reader that goes before other writers
 -- KEYS[5]  the witness, see parts/living.lua
 -- KEYS[6]  with fencing: the fence counter, string: the last number reserved
 -- ARGV[1]  owner; that of a writer ends with :write
@@ -51,15 +51,19 @@ if ARGV[6] ~= '' and not found and not beside then
 end
 if not found and not beside then
   --@include parts/now.lua
-  local wished, until_writers, until_next, next = redis.call('HGETALL', wishes), 0, 0, false
+  local wished, first, since, until_writers, until_next, next = redis.call('HGETALL', wishes), now, now, 0, 0, false
   for i = 1, #wished, 2 do
-    local who, ends = wished[i], tonumber(wished[i + 1]) or 0
-    if ends <= now then
-      redis.call('HDEL', wishes, who)
-    elseif string.sub(who, 1, 7) == 'writer ' then
-      until_writers = math.max(until_writers, ends)
-    elseif string.sub(who, 1, 5) == 'next ' then
-      until_next, next = math.max(until_next, ends), next or string.sub(who, 6) == client
+    local who, of = string.match(wished[i], '^(%l+) (.*)$')
+    local ends, began = string.match(wished[i + 1], '^(%d+) (%d+)$')
+    if not ends or tonumber(ends) <= now then
+      redis.call('HDEL', wishes, wished[i])
+    elseif who == 'writer' then
+      until_writers, first = math.max(until_writers, ends), math.min(first, began)
+      if of == client then
+        since = tonumber(began)
+      end
+    elseif who == 'next' then
+      until_next, next = math.max(until_next, ends), next or of == client
     end
   end
   local answer
@@ -68,7 +72,7 @@ if not found and not beside then
     answer = label and left .. ' ' .. label or left
   elseif writes and until_next > 0 then
     answer = until_next - now
-  elseif not writes and until_writers > 0 and not next then
+  elseif until_writers > 0 and (writes and first < since or not writes and not next) then
     answer = until_writers - now
   end
   if answer then

@@ -43,6 +43,7 @@ if removed and writes then -- as far as Redis lets it: fairness alone depends on
     end
   end
   if wish ~= '0' then
+    local since = now
     --@include parts/wish.lua
   elseif #wished > 0 then
     redis.pcall('HDEL', wishes, who)
