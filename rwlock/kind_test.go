@@ -1,16 +1,64 @@
 package rwlock_test
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest/contract"
+	"github.com/holdfast-go/holdfast/internal/locktest/faults"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/rwlock"
 )
+
+func TestMain(m *testing.M) { locktest.Main(m, writers) }
+
+// writers and readers adapt the halves of rwlock to the suites.
+var (
+	writers = locktest.Kind{Name: "rwlock", ReadWrite: true, New: func(client rueidis.Client, o locktest.Options) (locktest.Locker, error) {
+		l, err := rwlock.New(client, o)
+		if err != nil {
+			return nil, err
+		}
+		return l, nil
+	}}
+	readers = locktest.Kind{Name: "rwlock readers", ReadWrite: true, Shared: true, New: func(client rueidis.Client, o locktest.Options) (locktest.Locker, error) {
+		l, err := rwlock.New(client, o)
+		if err != nil {
+			return nil, err
+		}
+		return reader{l}, nil
+	}}
+)
+
+// reader is a Locker that locks for readers.
+type reader struct{ *rwlock.Locker }
+
+func (r reader) Do(ctx context.Context, key string, f func(context.Context) error, opts ...holdfast.LockOption) error {
+	return r.RLocker().Do(ctx, key, f, opts...)
+}
+
+func (r reader) Lock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
+	return r.RLocker().Lock(ctx, key, opts...)
+}
+
+func (r reader) TryLock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
+	return r.RLocker().TryLock(ctx, key, opts...)
+}
+
+func (r reader) TryLockFor(ctx context.Context, key string, wait time.Duration, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
+	return r.RLocker().TryLockFor(ctx, key, wait, opts...)
+}
+
+func TestConformance(t *testing.T) { t.Parallel(); contract.Run(t, writers.InVirtualTime()) }
+
+func TestFaults(t *testing.T) { faults.Run(t, writers.InVirtualTime()) }
 
 func userLocker(t testing.TB, s *redistest.Server, opts ...holdfast.Option) *rwlock.Locker {
 	l, err := rwlock.New(s.Client(t), opts...)
@@ -28,3 +76,5 @@ func waits(t testing.TB, s *redistest.Server, key, as string) (n int) {
 	}
 	return n
 }
+
+func TestReadersConformance(t *testing.T) { t.Parallel(); contract.Run(t, readers.InVirtualTime()) }

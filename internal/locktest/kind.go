@@ -41,6 +41,9 @@ type Kind struct {
 	Fair bool
 	// Permits says that it is a semaphore with one permit for each key, and so has no fences.
 	Permits bool
+	// ReadWrite says that keys are read/write locks, of which the locker is one half: writers,
+	// or with Shared readers.
+	ReadWrite, Shared bool
 	// Nodes is of how many independent masters a quorum is made that locks keys; 0:
 	// one Redis does.
 	Nodes int

@@ -36,8 +36,11 @@ func Queued(t testing.TB, s Redis, key string) []string {
 
 // Channel is notified when key is released.
 func (d Kind) Channel(key string) string {
-	if d.Permits {
+	switch {
+	case d.Permits:
 		return scripts.PermitsChannel(key)
+	case d.ReadWrite:
+		return scripts.ReadWriteChannel(key)
 	}
 	return scripts.Channel(key)
 }
@@ -145,6 +148,24 @@ func (d Kind) GrantVerb() string {
 		return "release"
 	}
 	return "acquire"
+}
+
+// Fields are the fields of the hash of a key that owner holds so many times, of read/write locks as
+// a writer.
+func (d Kind) Fields(owner, count string) []string {
+	if !d.ReadWrite {
+		return []string{owner, count}
+	}
+	return []string{"mode", "write", strings.TrimSuffix(owner, scripts.WriteSuffix) + scripts.WriteSuffix, count}
+}
+
+// OfAnotherKind are the fields of a hash that is a lock, but not of the kind.
+func (d Kind) OfAnotherKind() []string { return Kind{ReadWrite: !d.ReadWrite}.Fields(Java, "1") }
+
+// Java is the owner of a Java client that holds a key by Fields.
+func (d Kind) Java() string {
+	fields := d.Fields(Java, "1")
+	return fields[len(fields)-2]
 }
 
 // Java is an owner of a Java client.

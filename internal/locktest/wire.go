@@ -20,6 +20,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -129,11 +130,16 @@ func Gone(t testing.TB, s Redis, key string) {
 // it free in between.
 func (d Kind) Give(t testing.TB, s Redis, key, owner, count string) {
 	t.Helper()
-	script := "redis.call('DEL', KEYS[1]) return redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])"
 	if d.Permits {
-		script = "redis.call('DEL', KEYS[1]) return redis.call('ZADD', KEYS[1], '9e15', ARGV[1])"
+		s.Do(t, "EVAL", "redis.call('DEL', KEYS[1]) return redis.call('ZADD', KEYS[1], '9e15', ARGV[1])", "1", key, owner)
+		return
 	}
-	s.Do(t, "EVAL", script, "1", key, owner, count)
+	const script = "redis.call('DEL', KEYS[1]) return redis.call('HSET', KEYS[1], unpack(ARGV))"
+	fields := d.Fields(owner, count)
+	if d.ReadWrite {
+		s.Do(t, "SET", strings.TrimPrefix(OfKey("", key), ":")+":"+fields[2]+check.ReadHolds+":1", "1")
+	}
+	s.Do(t, append([]string{"EVAL", script, "1", key}, fields...)...)
 }
 
 // Grown requires that a fence is larger than an earlier one, of a kind that has fences.

@@ -76,21 +76,21 @@ func listForeign(c *harness) {
 		{"RPUSH", c.Name("list"), "v"},
 		{"HSET", c.Name("hash"), "name", "Ann"},
 		{"HSET", c.Name("many"), locktest.Java, "1", "name", "Ann"},
-		{"HSET", c.Name("rw"), "mode", "read", locktest.Java, "1"},
-		{"HSET", c.Name("java"), locktest.Java, "3"},
+		append([]string{"HSET", c.Name("other")}, c.Kind.OfAnotherKind()...),
+		append([]string{"HSET", c.Name("java")}, c.Kind.Fields(locktest.Java, "3")...),
 		{"SET", locktest.OfKey("redisson_lock_token", c.Name("java")), "7"},
 		{"RPUSH", locktest.OfKey("redisson_lock_queue", c.Name("wanted")), locktest.Java},
 		{"HSET", locktest.OfKey("holdfast_heartbeat", c.Name("wanted")), locktest.Java, "1"},
-		{"HSET", c.Kind.Prefix + "{" + "braces}", locktest.Java, "1"},
+		append([]string{"HSET", c.Kind.Prefix + "{" + "braces}"}, c.Kind.Fields(locktest.Java, "1")...),
 	} {
 		c.Server.Do(c.T, command...)
 	}
 	if c.Kind.Prefix != "" {
-		c.Server.Do(c.T, "HSET", c.Kind.Prefix, locktest.Java, "1") // is of no key
+		c.Kind.Give(c.T, c.Server, c.Kind.Prefix, locktest.Java, "1") // is of no key
 	}
 	const prefix = `p*[1]?\` // of another locker
-	c.Server.Do(c.T, "HSET", c.Name("px1y\\key"), locktest.Java, "1")
-	c.Server.Do(c.T, "HSET", c.Name(prefix+"key"), locktest.Java, "1")
+	c.Kind.Give(c.T, c.Server, c.Name("px1y\\key"), locktest.Java, "1")
+	c.Kind.Give(c.T, c.Server, c.Name(prefix+"key"), locktest.Java, "1")
 	other := c.Kind.WithPrefix(c.Name(prefix)).Open(c.T, c.Server.Client(c.T), locktest.Options{})
 	require.Equal(c.T, []string{"key"}, slices.Collect(maps.Keys(c.listed(other, ""))))
 	all := c.listed(c.Locker, "")
@@ -101,23 +101,23 @@ func listForeign(c *harness) {
 		delete(all, "{braces}")
 	}
 	require.Equal(c.T, []string{"java"}, slices.Collect(maps.Keys(all)))
-	require.Equal(c.T, []any{true, locktest.Java, 3}, []any{all["java"].Held, all["java"].Owner, all["java"].Entries})
+	require.Equal(c.T, []any{true, c.Kind.Java(), 3}, []any{all["java"].Held, all["java"].Owner, all["java"].Entries})
 }
 
 // What is there all the time is yielded once, also if Redis knows no script. What goes is not
 // yielded, or as it was.
 func listMany(c *harness) {
 	const many = 300
-	make := `for i = 1, tonumber(ARGV[1]) do redis.call('HSET', KEYS[1] .. i, ARGV[2], '1') end`
+	make := `for i = 1, tonumber(ARGV[1]) do redis.call('HSET', KEYS[1] .. i, unpack(ARGV, 2)) end`
 	for _, name := range []string{"stays{k}", "goes{k}"} {
-		c.Server.Do(c.T, "EVAL", make, "1", c.Name(name), fmt.Sprint(many), locktest.Java)
+		c.Server.Do(c.T, append([]string{"EVAL", make, "1", c.Name(name), fmt.Sprint(many)}, c.Kind.Fields(locktest.Java, "1")...)...)
 	}
 	c.Server.Do(c.T, "SCRIPT", "FLUSH")
 	seen, gone := map[string]bool{}, 0
 	for s, err := range c.Locker.Locks(c.ctx, "") {
 		require.NoError(c.T, err)
 		require.False(c.T, seen[s.Key], s.Key)
-		require.Equal(c.T, locktest.Java, s.Owner)
+		require.Equal(c.T, c.Kind.Java(), s.Owner)
 		seen[s.Key] = true
 		if len(seen)%10 == 1 && gone < many {
 			for range 50 {

@@ -95,7 +95,7 @@ func labelShown(c *harness) {
 		return
 	}
 
-	c.Server.Do(c.T, "HSET", c.Name("k"), locktest.Java, "1")
+	c.Kind.Give(c.T, c.Server, c.Name("k"), locktest.Java, "1")
 	require.ErrorContains(c.T, locktest.ErrOf(c.Locker.TryLock(c.ctx, "k")), "held by another")
 	shows("", 1)
 }
@@ -175,10 +175,10 @@ func labelFails(c *harness) {
 }
 
 func inspectForeign(c *harness) {
-	c.Server.Do(c.T, "HSET", c.Name("k"), locktest.Java, "3")
+	c.Kind.Give(c.T, c.Server, c.Name("k"), locktest.Java, "3")
 	s, err := c.Locker.Inspect(c.ctx, "k")
 	require.NoError(c.T, err)
-	require.Equal(c.T, []any{true, locktest.Java, 3}, []any{s.Held, s.Owner, s.Entries})
+	require.Equal(c.T, []any{true, c.Kind.Java(), 3}, []any{s.Held, s.Owner, s.Entries})
 	require.Negative(c.T, s.Remaining)
 
 	c.Server.Do(c.T, "SET", c.Name("text"), "not a lock")
@@ -243,7 +243,7 @@ func forceForeign(c *harness) {
 		{"SET", c.Name("k"), "not a lock"},
 		{"HSET", c.Name("k"), "name", "Ann", "mail", "a@b", "age", "7"},
 		{"HSET", c.Name("k"), "visits", "7"},
-		{"HSET", c.Name("k"), "mode", "write", locktest.Java + ":write", "1"},
+		append([]string{"HSET", c.Name("k")}, c.Kind.OfAnotherKind()...),
 	} {
 		c.Server.Do(c.T, command...)
 		before := c.Dump()

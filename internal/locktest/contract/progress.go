@@ -55,7 +55,7 @@ func g1OneHolder(c *harness) {
 
 // No message says that the key of a crashed holder is free.
 func g4Crashed(c *harness) {
-	c.Server.Do(c.T, "HSET", c.Name("k"), "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01:1", "1")
+	c.Kind.Give(c.T, c.Server, c.Name("k"), locktest.Java, "1")
 	c.Server.Do(c.T, "PEXPIRE", c.Name("k"), "300")
 	c.unlock(locktest.Lock(c.T, c.Locker, c.ctx, "k"))
 }

@@ -125,5 +125,5 @@ func g3AtOnce(c *harness) {
 	}
 	require.ErrorIs(c.T, context.Cause(bound), holdfast.ErrLost)
 	require.ErrorIs(c.T, <-inDo, holdfast.ErrLost)
-	require.Equal(c.T, locktest.Java, c.Owner("taken"))
+	require.Equal(c.T, c.Kind.Java(), c.Owner("taken"))
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // Any user with the right to publish can send messages on the channels of locks.
@@ -52,7 +51,7 @@ func on(d locktest.Kind, key, owner string) []string {
 	if owner == "" {
 		return []string{d.Channel(key)}
 	}
-	return []string{scripts.Channel(key), locktest.InboxOf(key, owner), scripts.Channel(key) + ":" + owner}
+	return []string{d.Channel(key), locktest.InboxOf(key, owner), d.Channel(key) + ":" + owner}
 }
 
 // Messages that look like anything give nobody the key, take it from nobody and cost

@@ -83,7 +83,7 @@ func testForeignKey(t *testing.T, d locktest.Kind) {
 		{"HSET", "k", "field", "not a count"},
 		{"HSET", "k", "field", "1"},
 		{"HSET", "k", "field", "1", "another", "2"},
-		{"HSET", "k", "mode", "read", locktest.Java, "1"},
+		append([]string{"HSET", "k"}, d.OfAnotherKind()...),
 		{"HSET", "k", locktest.Java, "1", "name", "Ann"},
 		{"SET", "redisson_lock_token:{k}", "not a number"},
 		{"RPUSH", "redisson_lock_token:{k}", "v"},
