@@ -78,3 +78,5 @@ func waits(t testing.TB, s *redistest.Server, key, as string) (n int) {
 }
 
 func TestReadersConformance(t *testing.T) { t.Parallel(); contract.Run(t, readers.InVirtualTime()) }
+
+func TestReadersFaults(t *testing.T) { faults.Run(t, readers.InVirtualTime()) }

@@ -60,6 +60,11 @@ func Run(t *testing.T, d locktest.Kind) {
 	} else {
 		cases = slices.Concat(cases, plainCases)
 	}
+	if d.Shared {
+		all := len(cases)
+		cases = slices.DeleteFunc(cases, func(c testCase) bool { return slices.Contains(forOneHolder, c.name) })
+		require.Len(t, cases, all-len(forOneHolder), "each is a case")
+	}
 	cases = slices.DeleteFunc(cases, func(c testCase) bool {
 		return d.Permits && slices.Contains(notOfPermits, c.name) || c.where == servers && d.Another != nil || c.where != anywhere && d.Masters != nil
 	})
