@@ -18,6 +18,10 @@ func planted(s script) script {
 		return scriptOf(strings.NewReplacer("not ends or tonumber(ends) <= now", "false", "'XX', ", "", "'WITHSCORES')[2])", "'WITHSCORES')[2] or 0)").Replace(s.text))
 	case seed.OneMore && (s == permitsAcquire || s == permitsAcquireEach):
 		return scriptOf(strings.Replace(s.text, "taken >= tonumber(agreed)", "taken > tonumber(agreed)", 1))
+	case seed.WriteBeside && (s == rwAcquire || s == rwAcquireEach):
+		return scriptOf(strings.Replace(s.text, "mode == 'write' or mode and writes then", "mode == 'write' then", 1))
+	case seed.NoWishes && (s == rwAcquire || s == rwAcquireEach):
+		return scriptOf(strings.Replace(s.text, "or not writes and not next)", "or false)", 1))
 	case seed.LastFirst && s == fairEnter:
 		return scriptOf(strings.Replace(s.text, "'RPUSH'", "'LPUSH'", 1))
 	}

@@ -62,7 +62,7 @@ func (r *ReadWrite) Acquire(ctx context.Context, f *Fencing, a ReadWriteAsk) (Ac
 	if err != nil {
 		return Acquired{}, err
 	}
-	return r.node.take(ctx, parseShared(f), rwAcquire, len(keys), append(keys, args...)...)
+	return r.node.take(ctx, parseShared(f), planted(rwAcquire), len(keys), append(keys, args...)...)
 }
 
 // AcquireEach does as Acquire for each of asks by itself, and fills results, one for each.
@@ -71,7 +71,7 @@ func (r *ReadWrite) AcquireEach(ctx context.Context, f *Fencing, asks []ReadWrit
 	if err != nil {
 		return err
 	}
-	return invokeEach(ctx, r.node, rwAcquireEach, len(asks), keys, args, results, parseShared(f))
+	return invokeEach(ctx, r.node, planted(rwAcquireEach), len(asks), keys, args, results, parseShared(f))
 }
 
 // askArgs returns the KEYS and ARGV of acquire for each of asks.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/seed"
 )
 
 // With [Config.Shares], a hold serves several sections at once: readers of this process share it.
@@ -64,5 +65,8 @@ func (h *Hold) leave(s *section) bool {
 		return false
 	}
 	delete(h.extras.sections, s)
+	if e := h.Key.engine; seed.EndShared {
+		e.Calls.Background(func() { _, _ = e.waits.Release(e.Calls.Context(), h, 0) })
+	}
 	return len(h.extras.sections) > 0
 }

@@ -27,5 +27,8 @@ const (
 	FenceTwice       = false // a hand-over in memory gives the same fence again
 	OneMore          = false // a key has one permit more than agreed
 	LastFirst        = false // a waiter enters at the front of the queue
+	EndShared        = false // a reader that leaves ends the hold that it shares with others
+	WriteBeside      = false // a writer takes the lock beside readers
+	NoWishes         = false // readers do not let writers that wait go first
 	HandOverAny      = false // a hand-over in memory passes on a fixed or capped lease to a waiter that asked for another
 )

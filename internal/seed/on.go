@@ -29,5 +29,8 @@ var (
 	FenceTwice       = os.Getenv(Env) == "fence twice"
 	OneMore          = os.Getenv(Env) == "one more"
 	LastFirst        = os.Getenv(Env) == "last first"
+	EndShared        = os.Getenv(Env) == "end the shared"
+	WriteBeside      = os.Getenv(Env) == "write beside readers"
+	NoWishes         = os.Getenv(Env) == "no wishes"
 	HandOverAny      = os.Getenv(Env) == "hand over any"
 )

@@ -80,7 +80,9 @@ func RunAll(t *testing.T, d locktest.Kind) { run(t, d, func(*testCase) bool { re
 // run runs those cases that have to be alone, and then several at once, beside other suites.
 func run(t *testing.T, d locktest.Kind, wanted func(*testCase) bool) {
 	rows := slices.SortedStableFunc(slices.Values(faults), func(a, b *testCase) int { return strings.Compare(a.row(), b.row()) })
-	rows = slices.DeleteFunc(rows, func(c *testCase) bool { return !wanted(c) || c.leftOut(d) || d.Shared && slices.Contains(forOneHolder, c.name) })
+	rows = slices.DeleteFunc(rows, func(c *testCase) bool {
+		return !wanted(c) || c.leftOut(d) || d.Shared && slices.Contains(forOneHolder, c.name)
+	})
 	for _, c := range rows {
 		if c.has(alone) {
 			t.Run(c.name, func(t *testing.T) { c.try(t, d) })

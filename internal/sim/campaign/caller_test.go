@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/sim"
 	"github.com/holdfast-go/holdfast/multilock"
+	"github.com/holdfast-go/holdfast/rwlock"
 )
 
 // asked is all that callers ask for, in a long campaign.
@@ -93,9 +94,10 @@ func (a *caller) locker() sim.Locker { return a.c.locker(a.process) }
 func (a *caller) lock(ctx context.Context, name string, opts []holdfast.LockOption) {
 	limit := []time.Duration{0, a.c.lease, -1}[a.r.IntN(3)]
 	hold, pause, nested := a.section(), a.upTo(500*time.Millisecond), a.r.IntN(4)
-	err := a.c.take(ctx, a.process, a.who, name, limit, opts, func(l *holdfast.Lease) context.Context {
+	half := a.half()
+	err := a.c.take(ctx, half, a.process, a.who, name, limit, opts, func(l *holdfast.Lease) context.Context {
 		if nested == 0 {
-			a.nest(l.Bind(ctx), name)
+			a.nest(l.Bind(ctx), half.of(a.locker()), name)
 		}
 		rest(hold, l.Done())
 		return a.leaving(ctx)
@@ -105,14 +107,26 @@ func (a *caller) lock(ctx context.Context, name string, opts []holdfast.LockOpti
 	}
 }
 
+// half says whether a caller of rwlock reads.
+type half struct{ reads bool }
+
+func (a *caller) half() half { return half{a.c.kind == "rwlock" && a.r.IntN(3) > 0} }
+
+func (h half) of(l sim.Locker) holdfast.Locker {
+	if h.reads {
+		return l.(*rwlock.Locker).RLocker()
+	}
+	return l
+}
+
 // take locks, waiting for so long at most (negative: without limit), works, and unlocks with the
 // context that work returns. It returns why it does not get the lock.
-func (c *campaign) take(ctx context.Context, process int, who, name string, limit time.Duration, opts []holdfast.LockOption, work func(*holdfast.Lease) context.Context) error {
-	w := &waiter{who: who, process: process, queues: limit != 0, plain: len(opts) == 0}
+func (c *campaign) take(ctx context.Context, half half, process int, who, name string, limit time.Duration, opts []holdfast.LockOption, work func(*holdfast.Lease) context.Context) error {
+	w := &waiter{who: who, process: process, queues: limit != 0, plain: len(opts) == 0, reads: half.reads}
 	c.judge.waits(name, w)
 	var l *holdfast.Lease
 	var err error
-	switch locker := c.locker(process); {
+	switch locker := half.of(c.locker(process)); {
 	case limit == 0:
 		c.judge.asks("TryLock")
 		l, err = locker.TryLock(ctx, name, opts...)
@@ -145,10 +159,10 @@ func (a *caller) leaving(ctx context.Context) context.Context {
 }
 
 // nest enters up to three times more, and leaves in any order.
-func (a *caller) nest(ctx context.Context, name string) {
+func (a *caller) nest(ctx context.Context, of holdfast.Locker, name string) {
 	var all []*holdfast.Lease
 	for range 1 + a.r.IntN(3) {
-		l, err := a.locker().TryLockFor(ctx, name, a.c.lease)
+		l, err := of.TryLockFor(ctx, name, a.c.lease)
 		if err != nil {
 			break
 		}
@@ -182,10 +196,11 @@ func rest(d time.Duration, done <-chan struct{}) {
 
 func (a *caller) do(ctx context.Context, name string, opts []holdfast.LockOption) {
 	a.c.judge.asks("Do")
-	w := &waiter{who: a.who, process: a.process, queues: true, plain: len(opts) == 0}
+	half := a.half()
+	w := &waiter{who: a.who, process: a.process, queues: true, plain: len(opts) == 0, reads: half.reads}
 	hold, ran := a.section(), false
 	a.c.judge.waits(name, w)
-	err := a.locker().Do(ctx, name, func(ctx context.Context) error {
+	err := half.of(a.locker()).Do(ctx, name, func(ctx context.Context) error {
 		ran = true
 		l := holdfast.LeaseFrom(ctx)
 		h := a.c.judge.served(name, w, l, l.Fence())
@@ -235,7 +250,11 @@ func (a *caller) force(ctx context.Context) {
 func (j *judge) leave(name string, h *holder) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	delete(j.keys[name].holders, h)
+	k := j.keys[name]
+	delete(k.holders, h)
+	if !h.reads {
+		k.written = time.Now().Add(j.c.lease) // at the latest
+	}
 }
 
 // takes notes the begin or the end of a call that takes several keys.
@@ -243,7 +262,9 @@ func (j *judge) takes(names []string, more int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, name := range names {
-		j.keys[name].taking += more
+		k := j.keys[name]
+		k.taking += more
+		k.written = time.Now().Add(j.c.lease) // it may have had it
 	}
 }
 

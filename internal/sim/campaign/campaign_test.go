@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/sim"
 	"github.com/holdfast-go/holdfast/multilock"
 	"github.com/holdfast-go/holdfast/rlock"
+	"github.com/holdfast-go/holdfast/rwlock"
 	"github.com/holdfast-go/holdfast/semaphore"
 )
 
@@ -94,6 +95,8 @@ var kinds = map[string]struct {
 	"fair":      {bounds{free: 1500 * time.Millisecond, orphan: time.Second}, 3},
 	"multilock": {bounds{free: 1500 * time.Millisecond, orphan: time.Second}, 10},
 	"semaphore": {bounds{free: 1050 * time.Millisecond, orphan: time.Second}, 2},
+	// The wish of a process that Redis does not hear any more counts for three seconds.
+	"rwlock": {bounds{free: 4050 * time.Millisecond, orphan: time.Second}, 2},
 }
 
 // of are the bounds at a lease: with the longest pause between calls that fail.
@@ -164,10 +167,13 @@ func (c *campaign) open(process int) (sim.Locker, error) {
 		handover = 0
 	}
 	switch c.kind {
-	case "rlock":
+	case "rlock", "rwlock":
 		opts := []holdfast.Option{holdfast.WithLease(c.lease), holdfast.WithLocalHandover(handover), holdfast.WithLogger(log)}
 		if c.fencing {
 			opts = append(opts, holdfast.WithFencing())
+		}
+		if c.kind == "rwlock" {
+			return rwlock.New(clients[0], opts...)
 		}
 		return rlock.New(clients[0], opts...)
 	case "fair":

@@ -48,6 +48,8 @@ type key struct {
 	holders map[*holder]bool
 	waiters map[*waiter]bool
 	fence   int64
+	wrote   int64     // the largest fence of a writer
+	written time.Time // when a writer ended last
 	forcing int       // calls of ForceUnlock under way
 	forced  time.Time // until when one may have had an effect
 	taking  int       // calls of LockAll under way, which may hold it
@@ -69,6 +71,7 @@ type holder struct {
 	process int
 	since   time.Time
 	plain   bool // neither a fixed lease nor a cap was asked for
+	reads   bool // others may read beside it
 }
 
 func (h *holder) believes() bool {
@@ -82,6 +85,7 @@ type waiter struct {
 	since   time.Time
 	queues  bool // and is to be served in its order
 	plain   bool // it wants a lease that is renewed without end
+	reads   bool
 }
 
 func newJudge(c *campaign) *judge {
@@ -162,13 +166,13 @@ func (j *judge) served(name string, w *waiter, l lease, fence int64) *holder {
 	defer j.mu.Unlock()
 	k := j.keys[name]
 	delete(k.waiters, w)
-	h := &holder{lease: l, who: w.who, process: w.process, since: time.Now(), plain: w.plain}
+	h := &holder{lease: l, who: w.who, process: w.process, since: time.Now(), plain: w.plain, reads: w.reads}
 	j.grants++
 	j.note("%s has %s for %v", w.who, name, time.Until(l.Deadline()))
 	if h.believes() && k.forcing == 0 {
 		room := j.c.permits
 		for other := range k.holders {
-			if other.believes() && other.since.After(k.forced) {
+			if other.believes() && other.since.After(k.forced) && !(h.reads && other.reads) {
 				if room--; room == 0 {
 					j.breaks("OVERLAP of %s: %s since %v, for another %v, and %s for %v", name, other.who, time.Since(other.since),
 						time.Until(other.lease.Deadline()), h.who, time.Until(l.Deadline()))
@@ -177,16 +181,37 @@ func (j *judge) served(name string, w *waiter, l lease, fence int64) *holder {
 		}
 	}
 	if fence != 0 {
-		if fence <= k.fence && k.forcing == 0 && h.since.After(k.forced) { // else both may have had it before they were told
+		least := k.fence
+		if h.reads {
+			least = k.wrote - 1 // it may have that of a writer which was its caller
+		}
+		if fence <= least && k.forcing == 0 && h.since.After(k.forced) { // else both may have had it before they were told
 			j.breaks("FENCE of %s: %d after %d, to %s", name, fence, k.fence, h.who)
 		}
-		k.fence = max(k.fence, fence)
+		if k.fence = max(k.fence, fence); !h.reads {
+			k.wrote = max(k.wrote, fence)
+		}
 	}
 	if j.c.kind == "fair" && w.queues {
 		j.inOrder(name, k, w)
 	}
+	if j.c.kind == "rwlock" && w.reads && w.queues {
+		j.lets(name, k, w)
+	}
 	k.holders[h] = true
 	return h
+}
+
+// lets checks that a reader has let a writer go first that has waited for longer, unless another
+// writer had its turn meanwhile, or not long before: then all readers that wait go in.
+func (j *judge) lets(name string, k *key, w *waiter) {
+	for other := range k.waiters {
+		if !other.reads && other.queues && other.since.Add(late).Before(w.since) && k.written.Add(4*late).Before(w.since) && k.forcing == 0 && k.taking == 0 {
+			if since, ok := j.c.world.Healthy(other.process); ok && since.Add(late).Before(w.since) {
+				j.breaks("STARVES %s: %s reads, %v after %s has begun to wait", name, w.who, time.Since(other.since), other.who)
+			}
+		}
+	}
 }
 
 // late is how long a waiter with a well link may take to enter the queue: a locker waits for the
@@ -227,9 +252,7 @@ func (j *judge) watch(h *holder) {
 
 // unlock unlocks, and checks that the result is true.
 func (j *judge) unlock(ctx context.Context, name string, h *holder) {
-	j.mu.Lock()
-	delete(j.keys[name].holders, h)
-	j.mu.Unlock()
+	j.leave(name, h)
 	before, deadline := h.lease.Err(), h.lease.Deadline()
 	over := !time.Now().Before(deadline)
 	err := h.lease.Unlock(ctx)

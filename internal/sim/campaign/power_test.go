@@ -47,6 +47,9 @@ var mistakes = []struct {
 	{"trust from the reply", "semaphore", &seed.TrustFromReply, "OVERLAP", 60, cut{}},
 	{"no tombstones", "semaphore", &seed.NoTombstones, "ORPHAN", 0, cut{what: sim.Straggle, long: cutLease * 5 / 6}},
 	{"revive the lost", "semaphore", &seed.ReviveLost, "ORPHAN", 0, cut{what: sim.Straggle, long: cutLease * 5 / 6}},
+	{"end the shared", "rwlock", &seed.EndShared, "OVERLAP", 5, cut{}},
+	{"write beside readers", "rwlock", &seed.WriteBeside, "OVERLAP", 5, cut{}},
+	{"no wishes", "rwlock", &seed.NoWishes, "STARVES", 5, cut{}},
 	{"hand over any", "rlock", &seed.HandOverAny, "TERMS", 30, cut{}},
 }
 
