@@ -10,7 +10,14 @@ import (
 	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/rlock"
+	"github.com/holdfast-go/holdfast/rwlock"
 )
+
+// reader is the readers' half of a read/write lock, with the calls of operators.
+type reader struct {
+	holdfast.Locker
+	holdfast.Operator
+}
 
 // acquire takes a lease as the command says.
 func acquire(ctx context.Context, l locktest.Locker, c command) (*holdfast.Lease, error) {
@@ -85,5 +92,10 @@ func openKinds(client rueidis.Client, o options) (map[string]locktest.Locker, er
 		}
 		kinds[kind] = l
 	}
+	rw, err := rwlock.New(client, plain...)
+	if err != nil {
+		return nil, err
+	}
+	kinds["write"], kinds["read"] = rw, reader{rw.RLocker(), rw}
 	return kinds, nil
 }

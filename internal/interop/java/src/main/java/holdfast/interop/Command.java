@@ -8,7 +8,7 @@ import java.util.List;
  * @param id       comes back with the answer
  * @param op       what is to be done, see {@link Locks} and {@link Agent}
  * @param thread   name of the thread that does it: to Redisson another thread is another owner
- * @param kind     plain, fair or fenced
+ * @param kind     plain, fair, fenced, read or write
  * @param key      name of the lock
  * @param patience how long to wait, in milliseconds; null: not at all
  * @param lease    milliseconds; null: renewed by the watchdog

@@ -21,6 +21,8 @@ final class Locks {
             case "plain" -> redisson.getLock(key);
             case "fair" -> redisson.getFairLock(key);
             case "fenced" -> redisson.getFencedLock(key);
+            case "read" -> redisson.getReadWriteLock(key).readLock();
+            case "write" -> redisson.getReadWriteLock(key).writeLock();
             default -> throw new IllegalArgumentException("kind " + kind);
         };
     }
