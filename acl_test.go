@@ -36,6 +36,7 @@ const (
 	ofFair      = "~holdfast_heartbeat:"
 	ofSemaphore = "~holdfast_permits:"
 	ofMultilock = "~holdfast_node "
+	ofReadWrite = "~{sku:"
 	ofSentinel  = "+role"
 	ofReplicas  = "+wait"
 	ofCluster   = "~redisson_lock__channel:*"
@@ -50,6 +51,7 @@ func TestACLUserHasExactlyTheCommandsOfTheScriptsAndOfTheConnection(t *testing.T
 		{aclUser(t, ofFair), append(scripts.Commands(), scripts.FairCommands()...)},
 		{aclUser(t, ofSemaphore), append(scripts.Commands(), scripts.PermitsCommands()...)},
 		{aclUser(t, ofMultilock), scripts.QuorumCommands()},
+		{aclUser(t, ofReadWrite), append(scripts.Commands(), scripts.ReadWriteCommands()...)},
 		{aclUser(t, ofSentinel), append(scripts.Commands(), "role")},
 		{aclUser(t, ofCluster), append(scripts.Commands(), scripts.ClusterCommands()...)},
 	} {

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var aliases = regexp.MustCompile(`(?m)^type \w+ += \w+\..*$`)
 
 func TestPublicAPI(t *testing.T) {
-	for _, pkg := range []string{".", "rlock", "fair", "multilock", "semaphore", "election", "holdfasttest", "pubsub", "watchdog", "scripts",
+	for _, pkg := range []string{".", "rlock", "rwlock", "fair", "multilock", "semaphore", "election", "holdfasttest", "pubsub", "watchdog", "scripts",
 		"observe/otelholdfast", "observe/promholdfast", "adapters/cronholdfast", "adapters/gocronholdfast",
 		"adapters/goredisholdfast", "adapters/httpholdfast", "adapters/sqlholdfast", "adapters/valkeyholdfast"} {
 		file := filepath.Join("testdata", strings.Replace(filepath.Base(pkg), ".", "holdfast", 1)+".txt")

@@ -61,6 +61,9 @@ func (d Kind) Rights(t testing.TB) (words []string) {
 	if d.Permits {
 		lines = append(lines, "~holdfast_permits:")
 	}
+	if d.ReadWrite {
+		lines = append(lines, "~{sku:")
+	}
 	if d.Nodes > 0 {
 		lines = append(lines, "~holdfast_node ")
 	}
