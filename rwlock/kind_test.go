@@ -11,8 +11,10 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest/cluster"
 	"github.com/holdfast-go/holdfast/internal/locktest/contract"
 	"github.com/holdfast-go/holdfast/internal/locktest/faults"
+	"github.com/holdfast-go/holdfast/internal/locktest/sentinel"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/rwlock"
 )
@@ -57,6 +59,40 @@ func (r reader) TryLockFor(ctx context.Context, key string, wait time.Duration, 
 }
 
 func TestConformance(t *testing.T) { t.Parallel(); contract.Run(t, writers.InVirtualTime()) }
+
+func TestConformance_OnRedis(t *testing.T) {
+	t.Parallel()
+	locktest.InTestAll(t)
+	contract.Run(t, writers)
+}
+
+func TestReadersConformance_OnRedis(t *testing.T) {
+	t.Parallel()
+	locktest.InTestAll(t)
+	contract.Run(t, readers)
+}
+
+func TestConformance_Prefix(t *testing.T) {
+	t.Parallel()
+	locktest.WithoutRace(t)
+	contract.Run(t, writers.WithPrefix("lock:").InVirtualTime())
+}
+
+func TestConformance_Cluster(t *testing.T) { t.Parallel(); contract.Run(t, writers.OnCluster(t)) }
+
+func TestConformance_Masters(t *testing.T) { t.Parallel(); contract.Run(t, writers.OnMasters(t)) }
+
+func TestConformance_Sentinel(t *testing.T) { t.Parallel(); contract.Run(t, writers.OnSentinels(t)) }
+
+func TestFaults_Cluster(t *testing.T) { faults.RunAll(t, writers.OnCluster(t)) }
+
+func TestCluster(t *testing.T) { cluster.Run(t, writers) }
+
+func TestG9_ManyKeysOfAMasterThatHangs(t *testing.T) { cluster.RunMany(t, writers) }
+
+func TestSentinel(t *testing.T) { sentinel.Run(t, writers) }
+
+func TestFaults_OnRedis(t *testing.T) { faults.RunReal(t, writers) }
 
 func TestFaults(t *testing.T) { faults.Run(t, writers.InVirtualTime()) }
 

@@ -204,8 +204,12 @@ func TestG4_WishesEnd(t *testing.T) {
 	require.True(t, r.ended(ReadWriteEnding{Ending: Ending{Key: "k", Owner: writer(ofB(3))}, Wish: wish}).Ours)
 	r.refused(ofA(4))
 	r.shares(writer(ofB(4)))
+	require.NoError(t, r.rw(ofB(4)).Withdraw(bounded(t), "k"))
+	require.False(t, r.tries(ofA(4), wish).OK)
 	r.ends(writer(ofB(4)))
+	lasts(t, r.s, wishes("k"), wish) // of the reader alone, which is next
 	r.shares(ofA(4))
+	require.Zero(t, number(t, r.s, "EXISTS", wishes("k")))
 }
 
 // later says whether the server's clock has moved on since its last whole millisecond.
@@ -352,11 +356,12 @@ func TestG1_ClusterSlotOfAReaderMoves(t *testing.T) {
 	c, n := onCluster(t, 2, 0)
 	r := NewReadWrite(n, clientA)
 	owners := []string{ofA(1), ofA(2)}
-	all := []string{"k", timeout("k", owners[0]), timeout("k", owners[1])}
+	all := []string{"k", timeout("k", owners[0]), timeout("k", owners[1]), wishes("k")}
 	for at := range all {
 		for _, owner := range owners {
 			require.True(t, must(r.Acquire(bounded(t), nil, ReadWriteAsk{Ask: Ask{"k", owner, time.Hour}}))(t).OK)
 		}
+		require.False(t, must(r.Acquire(bounded(t), nil, ReadWriteAsk{Ask: Ask{"k", writer(ofA(4)), lease}, Wish: wish}))(t).OK)
 		slot, to := moving(t, c, "k")
 		for moved := range len(all) + 1 {
 			if moved > 0 {
@@ -376,6 +381,7 @@ func TestG1_ClusterSlotOfAReaderMoves(t *testing.T) {
 			require.NotContains(t, answers, NotOurs, about)
 		}
 		c.EndMigration(t, slot, to)
+		require.NoError(t, r.Withdraw(bounded(t), "k"))
 		a := must(r.Acquire(bounded(t), nil, ReadWriteAsk{Ask: Ask{"k", writer(ofA(3)), lease}}))(t)
 		require.False(t, a.OK)
 		for _, owner := range owners {

@@ -285,7 +285,7 @@ func served(t *testing.T, held []*holdfast.Lease, waits []<-chan locktest.Acquir
 }
 
 func forbid(t *testing.T, s locktest.Topology) {
-	s.Do(t, "ACL", "SETUSER", "least", "resetkeys", "~ok:*", "~redisson_*", "~holdfast_*")
+	s.Do(t, "ACL", "SETUSER", "least", "resetkeys", "~ok:*", "~{ok:*", "~redisson_*", "~holdfast_*")
 }
 
 // The forbidden lease ends, as it cannot be renewed; all others go on.
