@@ -119,8 +119,8 @@ func TestG4_ReadersGoBeforeTheNextWriter(t *testing.T) {
 
 // A wish ends with the last writer that waits: readers go on at once.
 func TestG4_AWriterGivesUp(t *testing.T) {
-	s := redistest.Start(t)
-	unshared := holdfast.WithLocalHandover(0)
+	r := locktest.NewLayout(t)
+	s, unshared := r.Server, holdfast.WithLocalHandover(0)
 	l, other := userLocker(t, s, unshared), userLocker(t, s, unshared)
 	ctx := t.Context()
 	a := locktest.Lock(t, l.RLocker(), ctx, "k")
@@ -133,16 +133,52 @@ func TestG4_AWriterGivesUp(t *testing.T) {
 	locktest.Await(t, func() bool { return waits(t, s, "k", "reader") == 1 })
 	cancel()
 	require.ErrorIs(t, locktest.Within(t, writes).Err, context.Canceled)
+	require.Equal(t, "1", r.Hears("redisson_rwlock:{k}"), "before the wish ends by itself")
 	b := locktest.Got(t, reads)
 	locktest.Await(t, func() bool { return locktest.Number(t, s, "EXISTS", "holdfast_wishes:{k}") == 0 })
 	require.NoError(t, a.Unlock(ctx))
 	require.NoError(t, b.Unlock(ctx))
 }
 
+// While a writer of this process waits, a hold of its readers is not shared.
+func TestG4_AWaitingWriterEndsSharing(t *testing.T) {
+	s := redistest.Start(t)
+	l := userLocker(t, s, holdfast.WithLocalHandover(20*time.Second))
+	ctx := t.Context()
+	r := locktest.Lock(t, l.RLocker(), ctx, "k")
+	writes := locktest.GoLock(l, ctx, "k")
+	locktest.Await(t, func() bool { return waits(t, s, "k", "writer") == 1 })
+	_, err := l.RLocker().TryLock(ctx, "k")
+	require.ErrorIs(t, err, holdfast.ErrNotAcquired)
+	require.NoError(t, locktest.Next(t, r, writes).Unlock(ctx))
+}
+
+// Readers reserve no numbers: else what one gives back could lie below that of another.
+func TestG10_AWriterIsAfterAllReaders(t *testing.T) {
+	s := redistest.Start(t)
+	opts := []holdfast.Option{holdfast.WithFencing(), holdfast.WithLocalHandover(time.Second)}
+	w, a, b := userLocker(t, s, opts...), userLocker(t, s, opts...), userLocker(t, s, opts...)
+	ctx := t.Context()
+	before := locktest.Lock(t, w, ctx, "k")
+	waiting := []<-chan locktest.Acquired{locktest.GoLock(a.RLocker(), ctx, "k"), locktest.GoLock(b.RLocker(), ctx, "k")}
+	locktest.Await(t, func() bool { return waits(t, s, "k", "reader") == 2 })
+	require.NoError(t, before.Unlock(ctx))
+	first, last := locktest.Got(t, waiting[0]), locktest.Got(t, waiting[1])
+	if first.Fence() > last.Fence() {
+		first, last = last, first
+	}
+	require.Greater(t, first.Fence(), before.Fence())
+	require.NoError(t, last.Unlock(ctx))
+	require.NoError(t, first.Unlock(ctx))
+	after := locktest.Lock(t, w, ctx, "k")
+	require.Greater(t, after.Fence(), last.Fence())
+	require.NoError(t, after.Unlock(ctx))
+}
+
 // A writer may read, and release; others read beside it then.
 func TestDowngrade(t *testing.T) {
 	s := redistest.Start(t)
-	l, other := userLocker(t, s, holdfast.WithFencing()), userLocker(t, s, holdfast.WithFencing())
+	l, other := userLocker(t, s, holdfast.WithFencing(), holdfast.WithLocalHandover(20*time.Second)), userLocker(t, s, holdfast.WithFencing())
 	ctx := t.Context()
 	w := locktest.Lock(t, l, ctx, "k")
 	waiting := locktest.GoLock(l, ctx, "k") // a hand-over to it would be beside the reader
@@ -207,4 +243,22 @@ func TestG1_Mixed(t *testing.T) {
 	all.Wait()
 	require.Greater(t, most, 1)
 	locktest.Await(t, func() bool { return locktest.Number(t, s, "DBSIZE") == 0 })
+}
+
+// A writer's hold is not handed over while a reader is beside it.
+func TestG1_NoHandOverBesideAReader(t *testing.T) {
+	s := redistest.Start(t)
+	l := userLocker(t, s, holdfast.WithLocalHandover(20*time.Second))
+	ctx := t.Context()
+	w := locktest.Lock(t, l, ctx, "k")
+	next := locktest.GoLock(l, ctx, "k")
+	time.Sleep(100 * time.Millisecond) // it waits in memory, of which nobody tells
+	r := locktest.Lock(t, l.RLocker(), w.Bind(ctx), "k")
+	require.NoError(t, w.Unlock(ctx))
+	locktest.Await(t, func() bool { return waits(t, s, "k", "writer") == 1 || len(next) == 1 })
+	require.Empty(t, next)
+	status, err := l.Inspect(ctx, "k")
+	require.NoError(t, err)
+	require.Equal(t, "read", status.Mode)
+	require.NoError(t, locktest.Next(t, r, next).Unlock(ctx))
 }
