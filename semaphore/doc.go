@@ -54,10 +54,10 @@
 // A caller asks Redis unless others wait for the key in its locker. The waiters of one locker
 // queue in its memory, and one loop talks to Redis for all of them, while others of the locker hold
 // permits. A message wakes the loop when a permit has been given back or their number has changed,
-// and it goes on until Redis refuses: as many waiters go on as there is room. Within one locker a
-// permit goes from holder to waiter in memory for up to [holdfast.WithLocalHandover]; then the locker
-// gives it back, and steps back for as many releases of others as there are other processes that
-// listen.
+// and it goes on until Redis refuses, each time for twice as many waiters at once: as many go on as
+// there is room. Within one locker a permit goes from holder to waiter in memory for up to
+// [holdfast.WithLocalHandover]; then the locker gives it back, and steps back for as many releases of
+// others as there are other processes that listen.
 //
 // Calls of goroutines of one locker that are made at the same time go out as one, as those of
 // rlock.

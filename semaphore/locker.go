@@ -61,12 +61,12 @@ func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) err
 // Lock waits until it has a permit of key or ctx ends; see [holdfast.Locker]. If others use key with
 // another number of permits, it fails at once with a [holdfast.PermitsError].
 //
-// Waiters of this locker are served in the order in which they came; between processes there is no
-// order, but none starves.
+// Waiters of this locker are served about in the order in which they came. Between processes there is
+// no order, and one that is much nearer to Redis than another may have far more turns.
 //
 // A free permit costs one round trip. A wait costs one attempt before it; and for all waiters of
-// key together the subscription and its end, one attempt for each permit that they get, and one each
-// time that a lease should have ended.
+// key together the subscription and its end, up to three attempts for each permit that they get, and
+// one each time that a lease should have ended.
 func (l *Locker) Lock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
 	return l.engine.Lock(ctx, key, opts...)
 }

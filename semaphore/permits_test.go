@@ -88,13 +88,18 @@ func TestG1_SixtyFourCallersOnEightPermits(t *testing.T) {
 	}
 }
 
+// loadScripts has the server know all scripts, so that a call takes one round trip.
+func (w *world) loadScripts() {
+	for _, text := range scripts.Scripts() {
+		w.server.Do(w.t, "SCRIPT", "LOAD", text)
+	}
+}
+
 // Callers that find free permits take them side by side, not one after the other.
 func TestFreePermitsAreTakenAtOnce(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, w *world) {
 		w.net.Trip = 10 * time.Millisecond
-		for _, text := range scripts.Scripts() {
-			w.server.Do(t, "SCRIPT", "LOAD", text)
-		}
+		w.loadScripts()
 		l := w.open(8)
 		var held atomic.Int32
 		var all sync.WaitGroup
@@ -141,6 +146,117 @@ func TestG4_ReleasesWakeAsManyWaiters(t *testing.T) {
 			require.NotEmpty(t, got)
 			require.NoError(t, (<-got).Unlock(ctx))
 		}
+	})
+}
+
+// N permits that are given back at once serve N waiters of one process in about log2 N round trips,
+// whatever each of them asks for.
+func TestG4_ReleasesServeACrowd(t *testing.T) {
+	for name, opts := range map[string][]holdfast.LockOption{"plain": nil, "labels": {holdfast.Label("crowd")}} {
+		t.Run(name, func(t *testing.T) {
+			inVirtualTime(t, func(t *testing.T, w *world) {
+				w.net.Trip = 10 * time.Millisecond // a round trip takes 20
+				w.loadScripts()
+				const n = 60
+				holder, waiting, ctx := w.open(n), w.open(n), context.Background()
+				var leases []*holdfast.Lease
+				for range n {
+					leases = append(leases, locktest.Lock(t, holder, ctx, "k"))
+				}
+				var served atomic.Int32
+				var all sync.WaitGroup
+				for range 2 * n {
+					all.Go(func() {
+						lease := locktest.Lock(t, waiting, ctx, "k", opts...)
+						served.Add(1)
+						time.Sleep(time.Minute)
+						require.NoError(t, lease.Unlock(ctx))
+					})
+				}
+				time.Sleep(time.Second)
+				require.Zero(t, served.Load())
+				for _, l := range leases {
+					go func() { _ = l.Unlock(ctx) }()
+				}
+				time.Sleep(300 * time.Millisecond)
+				require.EqualValues(t, n, served.Load())
+				all.Wait()
+				require.Empty(t, w.server.Redis().Keys())
+			})
+		})
+	}
+}
+
+// Permits that are given back one after another, a few in each round trip, cost few attempts in vain.
+func TestG4_FewAttemptsAreInVain(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, w *world) {
+		w.net.Trip = 5 * time.Millisecond
+		w.loadScripts()
+		const n = 60
+		var asked atomic.Int32
+		proxy := redistest.NewProxyOn(t, w.net, w.server.Addr()) // a round trip through it takes 20
+		proxy.OnRequest(func(cmd []string) redistest.Verdict {
+			if locktest.Is("acquire")(cmd) {
+				keys, err := strconv.Atoi(cmd[2])
+				require.NoError(t, err)
+				asked.Add(int32(keys / 3))
+			}
+			return redistest.Pass
+		})
+		waiting, err := semaphore.New(w.server.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }), n)
+		require.NoError(t, err)
+		holder, ctx := w.open(n), context.Background()
+		var leases []*holdfast.Lease
+		for range n {
+			leases = append(leases, locktest.Lock(t, holder, ctx, "k"))
+		}
+		got := make(chan error, 2*n)
+		for range 2 * n {
+			go func() { got <- locktest.ErrOf(waiting.Lock(ctx, "k")) }()
+		}
+		time.Sleep(time.Second)
+		require.Empty(t, got)
+		asked.Store(0)
+		for _, l := range leases {
+			go func() { _ = l.Unlock(ctx) }()
+			time.Sleep(5 * time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		require.Len(t, got, n)
+		require.Less(t, asked.Load(), int32(3*n))
+		require.NoError(t, waiting.Close())
+	})
+}
+
+// A burst that once took all permits is over soon, although callers keep coming: they need a
+// quarter of the permits, but more of them come than one after another could take.
+func TestG4_ABurstIsOver(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, w *world) {
+		w.net.Trip = time.Millisecond // a round trip takes 2, in which two callers come
+		w.loadScripts()
+		l, ctx := w.open(200), context.Background()
+		var all sync.WaitGroup
+		var longest time.Duration
+		for i := range 2000 {
+			callers := 1
+			if i == 300 {
+				callers = 250
+			}
+			for range callers {
+				all.Go(func() {
+					began := time.Now()
+					lease := locktest.Lock(t, l, ctx, "k")
+					if i == 1999 {
+						longest = time.Since(began)
+					}
+					time.Sleep(50 * time.Millisecond)
+					require.NoError(t, lease.Unlock(ctx))
+				})
+			}
+			time.Sleep(time.Millisecond)
+		}
+		all.Wait()
+		require.Less(t, longest, 10*time.Millisecond)
 	})
 }
 

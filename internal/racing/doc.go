@@ -13,7 +13,7 @@
 //	               └─────────── release ◀────── Unlock ──┘
 //
 // With engine.Config.Several they go on side by side. The loop runs as long as there are waiters, also
-// while the key is held here, and after a success it tries at once for the next waiter. A release
+// while the key is held here, and the more attempts succeed, the more it makes at once (see widen). A release
 // publishes, and the loop hears that too: it does not count as another's turn.
 //
 // Racing is correct without hand-over (a hold passes from section to section in memory)

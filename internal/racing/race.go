@@ -21,6 +21,8 @@ type race struct {
 	sub       Subscription  // nil until the race meets another process; set by the loop
 	contended bool          // met another process: subscribe before the next attempt
 	poke      chan struct{} // one slot: look at the waiters and at again
+	wide      int           // attempts that have succeeded since one was refused, with engine.Config.Several
+	beside    int           // attempts beside those of the loop that are under way
 	turns     turns
 	before    pubsub.State   // of sub, before our last release
 	retry     calls.Backoff  // owned by the loop
@@ -123,10 +125,46 @@ func (r *racing) wanted(k *engine.Key, p *race) (engine.Terms, bool) {
 	defer k.Unlock()
 	if w := k.First(); w != nil {
 		p.again = false
+		r.widen(k, p)
 		return w.Terms, true
 	}
 	p.end(k)
 	return engine.Terms{}, false
+}
+
+// mostBeside is how many attempts for waiters of a key may be under way beside that of the loop. They
+// share calls to Redis.
+const mostBeside = 64
+
+// widen asks beside the loop for as many waiters as attempts have succeeded since one was refused: room
+// for some is often room for more. So N permits that are given back serve N waiters in about log2 N
+// round trips. The loop does not depend on these attempts: it goes on until Redis refuses its own.
+// The key is locked.
+func (r *racing) widen(k *engine.Key, p *race) {
+	n := 0
+	for w := range k.All() {
+		if n++; n > 1+p.wide || p.beside == mostBeside {
+			return
+		}
+		if n <= 1+p.beside { // has been asked for
+			continue
+		}
+		asked := w.Terms
+		p.beside++
+		k.Go(func() {
+			a := r.engine.Attempt(r.engine.Calls.Context(), k, asked, r.engine.Numbers(asked))
+			r.engine.Undo(a.Orphan)
+			k.Lock()
+			defer k.Unlock()
+			p.beside--
+			if a = k.Noted(a); a.Err == nil {
+				r.serve(k, p, a, asked)
+			} else {
+				p.wide = 0
+			}
+			k.End()
+		})
+	}
 }
 
 // end ends the loop, with the key locked.
@@ -173,6 +211,7 @@ func (r *racing) deliver(k *engine.Key, p *race, a engine.Attempt, asked engine.
 	a = k.Noted(a)
 	p.outage = p.outage.Note(a)
 	if a.Err != nil {
+		p.wide = 0
 		k.EndAll(func(w *engine.Waiter) error { return k.Overdue(w, a, p.outage) })
 		if k.First() != nil {
 			return false
@@ -181,18 +220,31 @@ func (r *racing) deliver(k *engine.Key, p *race, a engine.Attempt, asked engine.
 		return true
 	}
 	p.retry, p.unmet = calls.Backoff{}, a.Unmet
-	w, lease := k.First(), (*holdfast.Lease)(nil)
+	if !r.serve(k, p, a, asked) {
+		return false
+	}
+	p.end(k) // with engine.Config.Several, it begins anew for the next waiter
+	return true
+}
+
+// serve gives the hold of an attempt, if it has one, to a waiter, and reports whether it did. The key
+// is locked.
+func (r *racing) serve(k *engine.Key, p *race, a engine.Attempt, asked engine.Terms) bool {
+	w, lease := r.waiter(k, asked), (*holdfast.Lease)(nil)
 	switch {
 	case a.Hold == nil:
-	case w == nil || w.Terms != asked:
+	case w == nil:
 		r.engine.Undo(a.Hold.Orphan())
 		return false
 	default:
 		lease = r.engine.Take(k, a, w.Since)
 	}
 	if lease == nil {
-		p.contended = true
+		p.contended, p.wide = true, 0
 		return false
+	}
+	if r.engine.Several && !r.engine.Shares {
+		p.wide++
 	}
 	p.turns.reset()
 	if n := p.releases(p.seen()); n > 0 && r.delay != nil {
@@ -200,8 +252,21 @@ func (r *racing) deliver(k *engine.Key, p *race, a engine.Attempt, asked engine.
 	}
 	k.Serve(w, lease)
 	k.Share()
-	p.end(k) // with engine.Config.Several, it begins anew for the next waiter
 	return true
+}
+
+// waiter is the first waiter, if it asked for those terms. With several attempts at once, it is the
+// first of those who did.
+func (r *racing) waiter(k *engine.Key, asked engine.Terms) *engine.Waiter {
+	for w := range k.All() {
+		switch {
+		case w.Terms == asked:
+			return w
+		case !r.engine.Several:
+			return nil
+		}
+	}
+	return nil
 }
 
 // probeWithoutMessages is how often a loop tries while its subscription is not live.
