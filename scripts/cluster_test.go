@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,6 +88,44 @@ func TestClusterRenewsWhileASlotMoves(t *testing.T) {
 			c.EndMigration(t, slot, to)
 		})
 	}
+}
+
+// A renewal of several permits is divided at once, and not made again first: it has little time.
+func TestClusterRenewsPermitsWhileASlotMoves(t *testing.T) {
+	redistest.NeedRedis7(t, "6.2 does not count errors")
+	c, n := onCluster(t, 2, 0)
+	p := NewPermits(n, 2)
+	var keys, owners, moved []string
+	for i := range 25 {
+		keys, owners = append(keys, fmt.Sprint("{tag}", i)), append(owners, ofA(i))
+		require.True(t, must(p.Acquire(bounded(t), keys[i], owners[i], time.Hour))(t).OK)
+		if i < 12 {
+			moved = append(moved, keys[i], settings(keys[i]))
+		}
+	}
+	slot, to := moving(t, c, "{tag}")
+	c.MoveKeys(t, slot, to, moved...)
+	answers := make([]Answer, len(keys))
+	until(t, func() bool { // the client has met the move
+		return p.Renew(bounded(t), time.Hour, keys, owners, answers) == nil
+	})
+	for _, s := range c.Masters(t) {
+		s.Do(t, "CONFIG", "RESETSTAT")
+	}
+	require.NoError(t, p.Renew(bounded(t), time.Hour, keys, owners, answers))
+	require.Equal(t, slices.Repeat([]Answer{Renewed}, len(keys)), answers)
+	refused := 0
+	for _, s := range c.Masters(t) {
+		if _, count, found := strings.Cut(text(t, s, "INFO", "errorstats"), "errorstat_TRYAGAIN:count="); found {
+			count, _, _ = strings.Cut(count, "\r")
+			more, err := strconv.Atoi(count)
+			require.NoError(t, err)
+			refused += more
+		}
+	}
+	require.Equal(t, 1, refused, "the whole, but none of its ten parts")
+	c.MoveKeys(t, slot, to)
+	c.EndMigration(t, slot, to)
 }
 
 // A call that meets a cluster that is down is made again, and surely not done if that lasts.

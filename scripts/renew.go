@@ -21,6 +21,9 @@ func (s script) renews() bool {
 	return s.sha == renew.sha || s.sha == permitsRenew.sha || s.sha == rwRenew.sha
 }
 
+// renews says whether s renews holds, of several keys perhaps.
+func (s script) renews() bool { return s.sha == renew.sha || s.sha == permitsRenew.sha }
+
 // Answer is what Renew learned about one hold.
 type Answer uint8
 
