@@ -100,7 +100,7 @@ func PermitsCommands() []string {
 	return []string{
 		"eval", "evalsha",
 		"del", "exists", "hdel", "hexists", "hget", "hmget", "hrandfield", "hset", "pexpire", "publish", "set", "time",
-		"zadd", "zcard", "zcount", "zrange", "zrangebyscore", "zrem", "zscore",
+		"zadd", "zcount", "zrange", "zrangebyscore", "zrem", "zscore",
 	}
 }
 

@@ -140,6 +140,18 @@ func TestPermitsAreAgreed(t *testing.T) {
 	isFull(t, p, ofA(4))
 }
 
+// The last release takes along what is over, although its keys were to last longer.
+func TestG7_NothingStaysOfLeasesThatAreOver(t *testing.T) {
+	s, p := permitted3(t)
+	takes(t, p, ofA(1), ofA(2))
+	must(p.Acquire(bounded(t), "k", ofA(3), time.Hour))(t)
+	over(t, s, ofA(1)) // it has crashed
+	must(p.Release(bounded(t), "k", ofA(3)))(t)
+	require.Equal(t, []string{ofA(2)}, taken(t, p))
+	must(p.Release(bounded(t), "k", ofA(2)))(t)
+	require.Empty(t, state(t, s))
+}
+
 // What an operator says counts for all lockers, also after an idle time.
 func TestResize(t *testing.T) {
 	s, p := permitted3(t)

@@ -168,7 +168,7 @@ func (c *checkup) needs() []need {
 	permitChannels, _, _ := strings.Cut(permitChannel, ":")
 	permits := need{"semaphores, run --permits and resize", true, []access{
 		{"", "", []string{"time"}},
-		{"~" + key, key, []string{"zadd", "zcard", "zcount", "zrange", "zrangebyscore", "zrem", "zscore"}},
+		{"~" + key, key, []string{"zadd", "zcount", "zrange", "zrangebyscore", "zrem", "zscore"}},
 		{"&" + permitChannels + ":*", permitChannel, []string{"publish", "subscribe"}},
 		helper(check.PermitsPrefix, "", "del", "exists", "hdel", "hexists", "hget", "hmget", "hrandfield", "hset", "pexpire"),
 	}}

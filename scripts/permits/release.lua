@@ -17,7 +17,6 @@ end
 
 --@include parts/now.lua
 local ends = redis.call('ZSCORE', permits, owner)
-local stays = redis.call('ZCARD', permits) > 1 or redis.call('HEXISTS', settings, 'resized') == 1
 redis.call('ZREM', permits, owner)
 if ARGV[3] == 'tombstone' then
   redis.pcall('SET', KEYS[3], '1', 'PX', '60000')
@@ -25,10 +24,10 @@ end
 if not ends then
   return -1
 end
-if stays then
+if redis.pcall('ZCOUNT', permits, live, '+inf') ~= 0 or redis.pcall('HEXISTS', settings, 'resized') ~= 0 then
   redis.pcall('HDEL', settings, owner)
-else
-  redis.pcall('DEL', settings)
+else -- what is left is over
+  redis.pcall('DEL', permits, settings)
 end
 if tonumber(ends) <= now then
   return -1
