@@ -152,6 +152,35 @@ func TestG7_NothingStaysOfLeasesThatAreOver(t *testing.T) {
 	require.Empty(t, state(t, s))
 }
 
+// Whatever a user may not do, all keys have an expiry, also where labels stayed of owners that went
+// with the sorted set, and where somebody has deleted the settings.
+func TestG7_PermitsWithoutRightsHaveAnExpiry(t *testing.T) {
+	for _, resized := range []bool{false, true} {
+		for _, right := range []string{"hset", "zadd", "pexpire"} {
+			for _, gone := range []string{"k", settings("k")} {
+				t.Run(fmt.Sprint(resized, right, gone), func(t *testing.T) {
+					s, p := permitted3(t)
+					takes(t, p, ofA(1))
+					if resized {
+						require.NoError(t, p.Resize(bounded(t), "k", 3))
+					}
+					s.Do(t, "DEL", gone)
+					s.Do(t, "ACL", "SETUSER", "default", "-"+right)
+					_ = p.Renew(bounded(t), lease, []string{"k"}, []string{ofA(1)}, make([]Answer, 1))
+					if gone == "k" {
+						_, err := p.Acquire(bounded(t), "k", ofA(2), lease)
+						require.Error(t, err)
+					}
+					s.Do(t, "ACL", "SETUSER", "default", "+@all")
+					for _, key := range listed(t, s, "KEYS", "*") {
+						require.Positive(t, number(t, s, "PTTL", key), key)
+					}
+				})
+			}
+		}
+	}
+}
+
 // What an operator says counts for all lockers, also after an idle time.
 func TestResize(t *testing.T) {
 	s, p := permitted3(t)

@@ -46,7 +46,11 @@ if taken >= tonumber(agreed) then
 end
 local ended = redis.call('ZRANGEBYSCORE', permits, '-inf', string.format('%.0f', now), 'LIMIT', '0', '100')
 local last = math.max(now + lease, redis.call('ZRANGE', permits, '-1', '-1', 'WITHSCORES')[2] or 0)
-local stale = not any and #redis.call('HRANDFIELD', settings, '3') > (said[1] and 1 or 0) + (resized and 1 or 0)
+for _, field in ipairs(any and {} or redis.call('HRANDFIELD', settings, '1000')) do -- of owners that went with the sorted set
+  if field ~= 'permits' and field ~= 'resized' and field ~= owner then
+    ended[#ended + 1] = field
+  end
+end
 
 local fields = {'permits', agreed, owner, value}
 if resized then
@@ -55,10 +59,6 @@ end
 local set = redis.pcall('HSET', settings, unpack(fields)) -- first: Redis refuses it when out of memory
 if type(set) == 'table' then
   return set
-end
-if stale then -- fields of owners that went with the sorted set
-  redis.pcall('DEL', settings)
-  redis.call('HSET', settings, unpack(fields))
 end
 local refused = redis.pcall('ZADD', permits, string.format('%.0f', now + lease), owner)
 if type(refused) ~= 'table' then
