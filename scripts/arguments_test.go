@@ -71,11 +71,12 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 	for _, n := range []string{"10001", "010", "99999", "100000"} {
 		wrong("permits", permitsAcquire, three, ownA, "1000", n, "1")
 		wrong("permits", permitsResize, two, n, "c")
+		wrong("permits", permitsRenew, two, "1000", n, ownA)
 	}
 	wrong("owner", permitsAcquire, three, "", "1000", "3", "1")
 	wrong("owners", permitsRenew, two, "1000")
-	wrong("owners", permitsRenew, two, "1000", ownA, ownA)
-	wrong("owners", permitsRenew, three, "1000", ownA)
+	wrong("owners", permitsRenew, two, "1000", "3", ownA, ownA)
+	wrong("owners", permitsRenew, three, "1000", "3", ownA)
 	wrong("what else", permitsRelease, three, ownA, "c", "x")
 	wrong("what else", permitsReleaseEach, three, "3", ownA, "c", "x")
 	wrong("owner", acquire, two, "", "1000")

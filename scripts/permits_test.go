@@ -152,6 +152,37 @@ func TestG7_NothingStaysOfLeasesThatAreOver(t *testing.T) {
 	require.Empty(t, state(t, s))
 }
 
+// Somebody has deleted the settings. No permit is given until a renewal has restored their number,
+// or those that were given are back.
+func TestF31_PermitsWithoutSettings(t *testing.T) {
+	s, p := permitted3(t)
+	other := NewPermits(p.node, 5)
+	takes(t, p, ofA(1))
+	s.Do(t, "DEL", settings("k"))
+	takes(t, p, ofA(1)) // again
+	for _, l := range []*Permits{p, other} {
+		a := must(l.Acquire(bounded(t), "k", ofB(1), lease))(t)
+		require.False(t, a.OK)
+		require.Zero(t, a.Agreed)
+		require.InDelta(t, lease, a.Remaining, float64(slack))
+	}
+	require.NoError(t, p.Renew(bounded(t), lease, []string{"k"}, []string{ofA(2)}, make([]Answer, 1)))
+	require.EqualValues(t, 0, number(t, s, "EXISTS", settings("k")), "that owner has no permit")
+	s.Do(t, "CONFIG", "SET", "maxmemory", "1")
+	answers := make([]Answer, 2)
+	require.NoError(t, p.Renew(bounded(t), lease, []string{"free", "k"}, []string{ofA(1), ofA(1)}, answers))
+	require.Equal(t, []Answer{NotOurs, Renewed}, answers)
+	s.Do(t, "CONFIG", "SET", "maxmemory", "0")
+	lasts(t, s, settings("k"), lease)
+	require.Equal(t, Acquired{Agreed: 3}, must(other.Acquire(bounded(t), "k", ofB(1), lease))(t))
+	takes(t, p, ofA(2), ofA(3))
+	s.Do(t, "DEL", settings("k"))
+	for i := range 3 {
+		must(p.Release(bounded(t), "k", ofA(i+1)))(t)
+	}
+	takes(t, other, ofB(1), ofB(2), ofB(3), ofB(4))
+}
+
 // Whatever a user may not do, all keys have an expiry, also where labels stayed of owners that went
 // with the sorted set, and where somebody has deleted the settings.
 func TestG7_PermitsWithoutRightsHaveAnExpiry(t *testing.T) {
@@ -317,5 +348,22 @@ func TestRenewPermitsOfManyKeys(t *testing.T) {
 		}
 		require.Equal(t, Renewed, a, i)
 		lasts(t, s, keys[i], 2*lease)
+	}
+}
+
+// The permits of one key share the cost of its expiry.
+func TestRenewPermitsOfOneKey(t *testing.T) {
+	s, p := permitted3(t)
+	takes(t, p, ofA(1), ofA(2), ofA(3))
+	answers := make([]Answer, 4)
+	s.Do(t, "CONFIG", "RESETSTAT")
+	require.NoError(t, p.Renew(bounded(t), 2*lease, []string{"k", "k", "k", "k"}, []string{ofA(1), ofB(1), ofA(2), ofA(3)}, answers))
+	require.Equal(t, []Answer{Renewed, NotOurs, Renewed, Renewed}, answers)
+	asked := cost(t, s)
+	require.Equal(t, []int{4, 3, 2}, []int{asked["zscore"], asked["zadd"], asked["pexpire"]})
+	lasts(t, s, "k", 2*lease)
+	lasts(t, s, settings("k"), 2*lease)
+	for i := range 3 {
+		require.InDelta(t, serverMillis(t, s)+2*lease.Milliseconds(), number(t, s, "ZSCORE", "k", ofA(i+1)), slackMillis)
 	}
 }

@@ -10,19 +10,17 @@ import (
 var renew = load("plain/renew.lua")
 
 // renewal is how a kind of lock renews: by a script, which is given for each hold also the name of
-// what belongs to it; nil: nothing.
+// what belongs to it.
 type renewal struct {
-	script script
-	more   func(key, owner string) string
+	script  script
+	more    func(key, owner string) string // nil: nothing does
+	permits string                         // how many a key has, of permits
 }
 
 // renews says whether s renews holds, of several keys perhaps.
 func (s script) renews() bool {
 	return s.sha == renew.sha || s.sha == permitsRenew.sha || s.sha == rwRenew.sha
 }
-
-// renews says whether s renews holds, of several keys perhaps.
-func (s script) renews() bool { return s.sha == renew.sha || s.sha == permitsRenew.sha }
 
 // Answer is what Renew learned about one hold.
 type Answer uint8
@@ -50,7 +48,7 @@ var renewArgs = sync.Pool{New: func() any { return new([]string) }}
 // touch costs the others two round trips more, and 21 calls in place of one; so do keys of
 // a Redis Cluster's slot that moves, of which each node has some, but up to 111 calls.
 func (n *Node) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
-	return n.renewEach(ctx, renewal{planted(renew), nil}, lease, keys, owners, answers)
+	return n.renewEach(ctx, renewal{script: planted(renew)}, lease, keys, owners, answers)
 }
 
 // renewEach is Renew for holds of any kind.
@@ -101,7 +99,9 @@ func (n *Node) renewAtOnce(ctx context.Context, by renewal, lease time.Duration,
 		}
 	}
 	all := len(args)
-	args = append(args, millis(lease))
+	if args = append(args, millis(lease)); by.permits != "" {
+		args = append(args, by.permits)
+	}
 	args = append(args, owners...)
 	reply, short, err := n.write(ctx, by.script, all, args...)
 	clear(args)

@@ -47,6 +47,9 @@
 //   - Redis loses its memory: others may get permits while holders still believe in theirs, until
 //     the next renewal of these. If the clock of the server jumps ahead, leases end early there, with
 //     the same effect; if it jumps back, crashed holders keep their permits for longer.
+//   - Somebody deletes the hash, or Redis evicts it: no permit is given until the next renewal of a
+//     holder has restored it, with the n of its locker, or all leases have ended. A number that an
+//     operator has set is forgotten.
 //   - Redis is out of memory: no permit is given; those that are held are renewed and given back.
 //
 // # Waiting
@@ -54,7 +57,7 @@
 // A caller asks Redis unless others wait for the key in its locker. The waiters of one locker
 // queue in its memory, and one loop talks to Redis for all of them, while others of the locker hold
 // permits. A message wakes the loop when a permit has been given back or their number has changed,
-// and it goes on until Redis refuses, each time for twice as many waiters at once: as many go on as
+// and it goes on until Redis refuses, for twice as many waiters after each round trip: as many go on as
 // there is room. Within one locker a permit goes from holder to waiter in memory for up to
 // [holdfast.WithLocalHandover]; then the locker gives it back, and steps back for as many releases of
 // others as there are other processes that listen.

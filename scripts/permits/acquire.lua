@@ -9,7 +9,7 @@
 -- ARGV[3]  how many permits there are, 1 to 10000. An operator's number counts instead
 -- ARGV[4]  what the owner's field holds: 1, and behind a space its label, if it has one
 -- Reply    0    the owner has a permit: taken now, or found so (then nothing is changed)
---          > 0  all are taken: ms until the first of their leases ends
+--          > 0  all are taken, or some and somebody has deleted the settings: ms until the first of their leases ends
 --          text  the same, a space, and the label of that owner
 --          {permits}  the key has another number of permits, on which others have agreed; nothing is changed
 --          -2   the owner has been given up by release, which left a tombstone, or its lease has ended; nothing is changed
@@ -39,7 +39,7 @@ local ends = redis.call('ZSCORE', permits, owner)
 if ends then
   return tonumber(ends) > now and 0 or -2
 end
-if taken >= tonumber(agreed) then
+if taken >= tonumber(agreed) or taken > 0 and not said[1] then -- a renewal restores the settings
   local first = redis.call('ZRANGEBYSCORE', permits, live, '+inf', 'WITHSCORES', 'LIMIT', '0', '1')
   local left, label = math.max(first[2] - now, 1), string.match(redis.call('HGET', settings, first[1]) or '', '^%d+ (.+)$')
   return label and left .. ' ' .. label or left

@@ -1,40 +1,60 @@
 -- permits_renew: push out the leases of many owners, each only while it has its permit: a lease that is over stays over. Each by
 -- itself: one that Redis refuses costs the others nothing. It works on a Redis that is out of memory.
 -- KEYS[2*i-1]  the permits of a key, sorted set owner -> epoch ms: when its lease ends
--- KEYS[2*i]    their settings, hash
+-- KEYS[2*i]    their settings, hash. They are restored if somebody has deleted them
 -- ARGV[1]      lease in ms from now, 1 to 999999999999999
--- ARGV[i+1]    an owner of KEYS[2*i-1]
+-- ARGV[2]      how many permits there are, 1 to 10000, for that
+-- ARGV[i+2]    an owner of KEYS[2*i-1]
 -- Reply      1    all were renewed; else an array with, for each owner:
 --            1    renewed
 --            0    the owner has no permit; nothing is changed
 --            text the error with which Redis refused; nothing is changed
 -- Repeat: safe. The leases count from each execution.
-local lease = ARGV[1]
+local lease, wanted = ARGV[1], ARGV[2]
 --@include parts/lease.lua
-if #KEYS ~= 2 * (#ARGV - 1) or #KEYS == 0 then
+if #KEYS ~= 2 * (#ARGV - 2) or #KEYS == 0 then
   return redis.error_reply('ERR owners must be as many as keys')
 end
+--@include parts/count.lua
 --@include parts/now.lua
+
+local writes, keeps = false, {} -- whether Redis takes writes; the keys that last long enough
 
 local function renew(permits, settings, owner)
   local ends = redis.call('ZSCORE', permits, owner)
   if not ends or tonumber(ends) <= now then
     return 0
   end
-  local resized = redis.call('HGET', settings, 'resized')
+  if not writes then
+    redis.call('ZREM', permits, '') -- changes nothing. Behind it, Redis takes ZADD and HSET also when out of memory
+    writes = true
+  end
+  if keeps[permits] then
+    redis.call('ZADD', permits, 'XX', string.format('%.0f', now + lease), owner)
+    return 1
+  end
+  local said = redis.call('HMGET', settings, 'permits', 'resized')
+  local known, resized = said[1], said[2]
   local last = math.max(now + lease, redis.call('ZRANGE', permits, '-1', '-1', 'WITHSCORES')[2])
-  redis.call('ZREM', permits, '') -- changes nothing. Behind it, Redis takes ZADD also when out of memory
   redis.call('ZADD', permits, 'XX', string.format('%.0f', now + lease), owner)
+  if not known then
+    redis.pcall('HSET', settings, 'permits', wanted)
+  end
   --@include parts/keep.lua
-  if kept ~= 1 then
-    redis.call('ZADD', permits, 'XX', ends, owner)
+  if kept == 1 then
+    keeps[permits] = true
+    return 1
+  end
+  redis.call('ZADD', permits, 'XX', ends, owner)
+  if not known then -- no settings without expiry must stay
+    redis.pcall('DEL', settings)
   end
   return kept
 end
 
 local answers, renewed = {}, 0
-for i = 1, #ARGV - 1 do
-  local fine, answer = pcall(renew, KEYS[2 * i - 1], KEYS[2 * i], ARGV[i + 1])
+for i = 1, #ARGV - 2 do
+  local fine, answer = pcall(renew, KEYS[2 * i - 1], KEYS[2 * i], ARGV[i + 2])
   if type(answer) == 'table' then
     answer = answer.err
   end
@@ -43,7 +63,7 @@ for i = 1, #ARGV - 1 do
   end
   answers[i] = answer
 end
-if renewed == #ARGV - 1 then
+if renewed == #ARGV - 2 then
   return 1
 end
 return answers
