@@ -52,7 +52,9 @@
 // The waiters of one locker for a key queue in its memory, and one loop talks to Redis for
 // all of them. The message of a release wakes the loop. Within one locker a key goes from
 // waiter to waiter in memory for up to [holdfast.WithLocalHandover]; then the other
-// processes have their turns.
+// processes have their turns. A process whose round trip takes a few times as long as
+// another's comes too late for most of them: it may wait for as long as the nearer one has
+// waiters. Package fair serves in order.
 //
 // # Batches
 //

@@ -60,7 +60,9 @@
 // and it goes on until Redis refuses, for twice as many waiters after each round trip: as many go on as
 // there is room. Within one locker a permit goes from holder to waiter in memory for up to
 // [holdfast.WithLocalHandover]; then the locker gives it back, and steps back for as many releases of
-// others as there are other processes that listen.
+// others as there are other processes that listen. A process whose round trip takes a few times as
+// long as another's comes too late for most of these turns: it may wait for as long as the nearer one
+// has waiters.
 //
 // Calls of goroutines of one locker that are made at the same time go out as one, as those of
 // rlock.
