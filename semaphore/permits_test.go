@@ -228,6 +228,41 @@ func TestG4_FewAttemptsAreInVain(t *testing.T) {
 	})
 }
 
+// Attempts side by side whose replies are lost leave no permit taken.
+func TestF7_AttemptsSideBySideAreUndone(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, w *world) {
+		w.net.Trip = time.Millisecond
+		w.loadScripts()
+		const n = 16
+		proxy := redistest.NewProxyOn(t, w.net, w.server.Addr())
+		waiting, err := semaphore.New(w.server.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }), n)
+		require.NoError(t, err)
+		holder, ctx := w.open(n), context.Background()
+		var leases []*holdfast.Lease
+		for range n {
+			leases = append(leases, locktest.Lock(t, holder, ctx, "k"))
+		}
+		var all sync.WaitGroup
+		for range n {
+			all.Go(func() {
+				require.NoError(t, locktest.Lock(t, waiting, ctx, "k", holdfast.FixedLease(time.Hour)).Unlock(ctx))
+			})
+		}
+		time.Sleep(time.Second)
+		lost := proxy.SwallowReply(4, locktest.Is("acquire")) // the first two succeed, one after the other
+		for _, l := range leases {
+			go func() { _ = l.Unlock(ctx) }()
+		}
+		<-lost
+		all.Wait()
+		time.Sleep(time.Minute)
+		s, err := holder.Inspect(ctx, "k")
+		require.NoError(t, err)
+		require.Empty(t, s.Holders)
+		require.NoError(t, waiting.Close())
+	})
+}
+
 // A burst that once took all permits is over soon, although callers keep coming: they need a
 // quarter of the permits, but more of them come than one after another could take.
 func TestG4_ABurstIsOver(t *testing.T) {
