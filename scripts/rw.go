@@ -43,8 +43,8 @@ type ReadWriteAsk struct {
 	Wish   time.Duration // for so long the client wishes for the lock if it is refused; 0: it does not wait
 }
 
-// maxWish is the longest wish.
-const maxWish = 999_999_999 * time.Millisecond
+// maxWish is the longest wish. One that ends later is from before the server's clock jumped back.
+const maxWish = time.Minute
 
 func checkWish(d time.Duration) error {
 	if d < 0 || d > maxWish || d%time.Millisecond != 0 {

@@ -367,7 +367,7 @@ func (s *Server) dump(key string) string {
 		items, _ := r.List(key)
 		all = append(all, items...)
 	case "zset":
-		scores, _ := r.SortedSet(key)
+		scores := s.Scores(key)
 		for _, m := range slices.Sorted(maps.Keys(scores)) {
 			all = append(all, m, fmt.Sprint(scores[m]))
 		}
@@ -376,6 +376,18 @@ func (s *Server) dump(key string) string {
 		all = append(all, text)
 	}
 	return fmt.Sprintf("%q", all)
+}
+
+// Scores are those of the members of a sorted set.
+func (s *Server) Scores(key string) map[string]float64 {
+	all := map[string]float64{}
+	members, _ := s.redis.ZMembers(key) // SortedSet returns the map that commands change
+	for _, m := range members {
+		if score, err := s.redis.ZScore(key, m); err == nil {
+			all[m] = score
+		}
+	}
+	return all
 }
 
 // id is one of 40 digits that no other server and no other boot has.

@@ -13,7 +13,7 @@
 -- ARGV[2]  lease in ms, 1 to 999999999999999
 -- ARGV[3]  what the time-out key holds
 -- ARGV[4]  client of the owner
--- ARGV[5]  ms for which the client has a wish if this is refused, up to 999999999; 0: it does not wait
+-- ARGV[5]  ms for which the client has a wish if this is refused, up to 60000; 0: it does not wait
 -- ARGV[6]  the writer beside which a reader wants the lock, an owner; empty: none
 -- ARGV[7]  with fencing: numbers to reserve, 1 to 999999999
 -- ARGV[8]  with fencing: expiry of the counter in ms, 0 to 999999999999999; 0: none. A counter without expiry keeps none (it is
@@ -34,8 +34,8 @@ if #taker == 0 then
 end
 --@include parts/lease.lua
 --@include parts/numbers.lua
-if #wish > 9 or not string.find(wish, '^%d+$') then
-  return redis.error_reply('ERR wish must be a whole number of ms from 0 to 999999999')
+if #wish > 5 or not string.find(wish, '^%d+$') or tonumber(wish) > 60000 then
+  return redis.error_reply('ERR wish must be a whole number of ms from 0 to 60000')
 end
 
 if redis.call('EXISTS', KEYS[2]) == 1 then
@@ -51,11 +51,11 @@ if ARGV[6] ~= '' and not found and not beside then
 end
 if not found and not beside then
   --@include parts/now.lua
-  local wished, first, since, until_writers, until_next, next = redis.call('HGETALL', wishes), now, now, 0, 0, false
+  local wished, first, since, until_writers, until_next, next = redis.call('HGETALL', wishes), math.huge, now, 0, 0, false
   for i = 1, #wished, 2 do
     local who, of = string.match(wished[i], '^(%l+) (.*)$')
     local ends, began = string.match(wished[i + 1], '^(%d+) (%d+)$')
-    if not ends or tonumber(ends) <= now then
+    if not ends or tonumber(ends) <= now or ends - now > 60000 then -- the clock has jumped back
       redis.call('HDEL', wishes, wished[i])
     elseif who == 'writer' then
       until_writers, first = math.max(until_writers, ends), math.min(first, began)

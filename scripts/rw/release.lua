@@ -10,15 +10,15 @@
 --          tombstone  an unanswered acquire of the owner may still arrive: leave a tombstone for a minute, so that it takes nothing
 --          a number   1 to 9999999999999999, the last fence number used: give back those reserved after it
 -- ARGV[4]  client of the owner
--- ARGV[5]  ms for which others of the client, writers too, have a wish from now on, up to 999999999; 0: none waits
+-- ARGV[5]  ms for which others of the client, writers too, have a wish from now on, up to 60000; 0: none waits
 -- Reply    >= 0  released: the number of subscribers that were notified
 --          -1    the owner does not hold the lock; nothing is changed, except for the tombstone and what is dead
 --          -2    released; Redis refused the message
 -- Repeat: safe. The second finds no entry, and renews the tombstone.
 local lock, wishes, witness, last, wish = KEYS[1], KEYS[3], KEYS[4], ARGV[3], ARGV[5]
 --@include parts/last.lua
-if #wish > 9 or not string.find(wish, '^%d+$') then
-  return redis.error_reply('ERR wish must be a whole number of ms from 0 to 999999999')
+if #wish > 5 or not string.find(wish, '^%d+$') or tonumber(wish) > 60000 then
+  return redis.error_reply('ERR wish must be a whole number of ms from 0 to 60000')
 end
 
 --@include parts/now.lua

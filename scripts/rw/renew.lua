@@ -19,14 +19,12 @@ local answers, renewed = {}, 0
 for i = 1, #ARGV - 1 do
   local lock = KEYS[2 * i - 1]
   local answer = call('HEXISTS', lock, ARGV[i + 1])
-  if answer == 1 then
+  local left = answer == 1 and call('PTTL', lock)
+  if type(left) == 'table' then
+    answer = left
+  elseif answer == 1 then
     answer = call('PEXPIRE', KEYS[2 * i], lease)
-  end
-  if answer == 1 then
-    local left = call('PTTL', lock)
-    if type(left) ~= 'number' then
-      answer = left
-    elseif left ~= -1 and left < tonumber(lease) then
+    if answer == 1 and left ~= -1 and left < tonumber(lease) then
       answer = call('PEXPIRE', lock, lease)
     end
   end

@@ -13,10 +13,10 @@ var forOneHolder = []string{
 	"Handover_NotAfterANestedCallThatWasInDoubt", "Handover_NotBeyondTheTenure", "Handover_Off",
 	"Handover_OldEntriesDoNotTouchTheNextLease", "Handover_TakesFencesFromTheReserve", "Label_IsShown", "Label_OfACall",
 	"Label_OfTheFirstAttempt", "Locks_OfAPrefix", "Observe_Blocked", "Observe_Close", "Observe_HandOverAndGrant",
-	"Observe_LocksItself", "Observe_Refused", "Observe_WokenWaiter", "Reentry_CountsAndAnyOrderOfUnlock",
+	"Observe_LocksItself", "Observe_Failed", "Observe_WokenWaiter", "Reentry_CountsAndAnyOrderOfUnlock",
 	"Reentry_OnlyOnTheSameLockerAndKey", "Secrets_AreInNoErrorAndNoLog", "Terms_FixedLeaseIsNeverRenewedAndGoneAfterIt",
 	"Terms_MaxHoldOfALocker", "Terms_OfAWaiter", "Unlock_FindsTheLossItself", "Unlock_SecondTimeIsErrReleased",
-	"Wait_CostsNoCommand", "Wait_DoesNotCureARefusal", "Wait_InOrderWithinALocker", "Wait_OfZeroIsTryLock", "Wait_QueueFull",
-	"Wait_QueueFullAfterTheFirstAttempt", "Wait_QueueFullForTheFirstWaiter", "Wait_TryLockAnswersLocallyWhereItCan",
+	"Wait_CostsNoCommand", "Wait_DoesNotCureARefusal", "Wait_InOrderWithinALocker", "Wait_OfZeroIsTryLock", "Wait_TooManyWaiters",
+	"Wait_TooManyWaitersAfterTheFirstAttempt", "Wait_TooManyWaitersForTheFirstWaiter", "Wait_TryLockAnswersLocallyWhereItCan",
 	"Wait_TryLockForEndsWithErrNotAcquired",
 }

@@ -80,8 +80,7 @@ func (c *campaign) taken(s *sim.Server, name string) bool {
 		return s.Redis().Exists(name)
 	}
 	live := 0
-	ends, _ := s.Redis().SortedSet(name)
-	for _, end := range ends {
+	for _, end := range s.Scores(name) {
 		if time.Now().UnixMilli() < int64(end) {
 			live++
 		}
