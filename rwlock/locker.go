@@ -81,8 +81,7 @@ func (l *RLocker) Do(ctx context.Context, key string, f func(context.Context) er
 // write lease of the same Locker on key gets the read lock beside it.
 //
 // It makes no call to Redis if a reader of this locker has got the key by a call in the last
-// [holdfast.WithLocalHandover], still has it, and no writer waits here. Else it costs what a
-// writer's Lock does.
+// [holdfast.WithLocalHandover] and still has it. Else it costs what a writer's Lock does.
 func (l *RLocker) Lock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
 	return l.engine.Lock(ctx, key, opts...)
 }

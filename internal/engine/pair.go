@@ -13,8 +13,7 @@ import (
 )
 
 // Pair makes two engines the halves of a read/write lock, before either is used. A reader may be
-// the caller of a writer, but not the other way round. The shard of a reader's key may be locked
-// when that of a writer's is, and not the other way round. They have one observer, that of the
+// the caller of a writer, but not the other way round. They have one observer, that of the
 // writers, which are closed last.
 func Pair(readers, writers *Engine) {
 	readers.writers, writers.readers = writers, readers
@@ -92,10 +91,10 @@ func (e *Engine) beside(ctx context.Context, name string, t Terms, writer *entry
 			return nil, holdfast.ErrClosed
 		case over != nil:
 			return nil, over
-		case a.Err == nil: // Redis has neither the writer nor, for its sake, the reader
+		case a.Err == nil && a.Hold == nil: // Redis has neither the writer nor, for its sake, the reader
 			e.writers.lose(writer.section.hold, watchdog.ErrNotOurs)
 			return nil, errs.Lost(watchdog.ErrNotOurs)
-		case !wait || !a.retryable() || time.Since(began) >= *e.MaxOutage:
+		case !wait || a.Hold == nil && !a.retryable() || time.Since(began) >= *e.MaxOutage:
 			return nil, a.Known()
 		}
 		loop.Sleep(retry.Next(e.Lease), ctx.Done())

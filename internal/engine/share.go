@@ -13,14 +13,14 @@ import (
 // share begins another section in the newest hold of the key, which is locked, without a call to
 // Redis, and returns its lease; nil if there is none that may be shared. A hold with other than
 // plain terms is not, nor one that is older than a tenure: then Redis is asked, so that writers
-// elsewhere get their turn. No hold is shared while a writer waits here.
+// get their turn, those of this process as those of others.
 func (k *Key) share(t Terms, since time.Duration) *holdfast.Lease {
 	e := k.engine
 	if k.first == nil || !t.Plain() {
 		return nil
 	}
 	h := k.first.prev
-	if !h.plain || h.over || h.section == nil || since-h.granted >= e.LocalHandover || !h.Alive() || e.writers.wanted(k.Name) {
+	if !h.plain || h.over || h.section == nil || since-h.granted >= e.LocalHandover || !h.Alive() {
 		return nil
 	}
 	return h.admit(since)
@@ -31,18 +31,6 @@ func (h *Hold) admit(since time.Duration) *holdfast.Lease {
 	s := h.newSection()
 	h.Key.engine.observer.acquired(&s.first, holdfast.ByHandOver, since)
 	return &s.first.lease
-}
-
-// wanted says whether a caller waits here for the key of this name.
-func (e *Engine) wanted(name string) bool {
-	if e == nil {
-		return false
-	}
-	sh := e.shardOf(name)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	k := sh.keys[name]
-	return k != nil && k.First() != nil
 }
 
 // Share serves the waiters that may share the newest hold of the key, which is locked. A

@@ -5,8 +5,9 @@
 -- Reply    1    it had a wish
 --          0    it had none
 -- Repeat: safe. The second finds none.
-local ended = redis.call('HDEL', KEYS[1], 'writer ' .. ARGV[1], 'reader ' .. ARGV[1], 'next ' .. ARGV[1])
+local ended = redis.call('HDEL', KEYS[1], 'writer ' .. ARGV[1], 'next ' .. ARGV[1])
+local readers = redis.call('HDEL', KEYS[1], 'reader ' .. ARGV[1]) -- nobody lets these go first
 if ended > 0 then
   redis.pcall('PUBLISH', ARGV[2], '1')
 end
-return math.min(ended, 1)
+return math.min(ended + readers, 1)
