@@ -21,7 +21,9 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/internal/lockclient"
+	"github.com/holdfast-go/holdfast/rwlock"
 	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/semaphore"
 )
 
 // The variables that may hold secrets. No child gets them.
@@ -85,8 +87,15 @@ func (s *server) options(lease time.Duration) (o rueidis.ClientOption, err error
 	return o, nil
 }
 
-// with runs f with a client and a locker for the calls of operators.
-func (s *server) with(ctx context.Context, f func(context.Context, rueidis.Client, *fair.Locker) error) error {
+// operators are for the calls of operators, a locker for each layout of keys.
+type operators struct {
+	fair       *fair.Locker // of rlock's too
+	semaphores *semaphore.Locker
+	readWrite  *rwlock.Locker
+}
+
+// with runs f with a client and operators.
+func (s *server) with(ctx context.Context, f func(context.Context, rueidis.Client, operators) error) error {
 	o, err := s.options(holdfast.DefaultLease)
 	if err != nil {
 		return err
@@ -96,12 +105,22 @@ func (s *server) with(ctx context.Context, f func(context.Context, rueidis.Clien
 		return err
 	}
 	defer client.Close()
-	locker, err := fair.New(client)
+	locks, err := fair.New(client)
 	if err != nil {
 		return failed(err)
 	}
-	defer locker.Close() // it holds nothing
-	return f(ctx, client, locker)
+	defer locks.Close()                         // it holds nothing
+	semaphores, err := semaphore.New(client, 1) // which counts only for locks
+	if err != nil {
+		return failed(err)
+	}
+	defer semaphores.Close()
+	readWrite, err := rwlock.New(client)
+	if err != nil {
+		return failed(err)
+	}
+	defer readWrite.Close()
+	return f(ctx, client, operators{locks, semaphores, readWrite})
 }
 
 func (s *server) secure(c *tls.Config) error {

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/internal/cluster"
 )
 
@@ -34,6 +33,7 @@ type checkup struct {
 	key      string             // a lock whose rights are checked; "": none
 	fair     bool               // the rights of fair locks are needed
 	permits  bool               // those of semaphores are
+	read     bool               // those of read/write locks are
 	findings []finding
 
 	version    string // as INFO says; "": not known
@@ -51,7 +51,7 @@ func (c *checkup) note(found, why, do string) {
 }
 
 func newDoctor(s *server) *cobra.Command {
-	output, fairToo, permitsToo := "", false, false
+	output, fairToo, permitsToo, readToo := "", false, false, false
 	c := &cobra.Command{
 		Use:   "doctor [flags] [KEY]",
 		Short: "Find what in Redis hurts locks, and say what to do",
@@ -75,14 +75,14 @@ The exit status is 0 if nothing hurts locks, and 80 if something does.`,
 			if output != "text" && output != "json" {
 				return fmt.Errorf("-o: %q is neither text nor json", output)
 			}
-			return s.with(c.Context(), func(ctx context.Context, client rueidis.Client, _ *fair.Locker) error {
+			return s.with(c.Context(), func(ctx context.Context, client rueidis.Client, _ operators) error {
 				nodes, err := masters(ctx, client)
 				if err != nil {
 					return failed(err)
 				}
 				var findings []finding
 				for _, name := range slices.Sorted(maps.Keys(nodes)) {
-					one := checkup{Client: nodes[name], server: name, mode: client.Mode(), key: append(args, "")[0], fair: fairToo, permits: permitsToo}
+					one := checkup{Client: nodes[name], server: name, mode: client.Mode(), key: append(args, "")[0], fair: fairToo, permits: permitsToo, read: readToo}
 					one.run(ctx)
 					findings = append(findings, one.findings...)
 				}
@@ -106,6 +106,7 @@ The exit status is 0 if nothing hurts locks, and 80 if something does.`,
 	c.Flags().StringVarP(&output, "output", "o", "text", "`FORMAT`: text, or json: an array in one line")
 	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)) // fails only for an unknown flag
 	c.Flags().BoolVar(&permitsToo, "permits", false, "the user also needs the rights of semaphores, as for run --permits and resize")
+	c.Flags().BoolVar(&readToo, "read", false, "the user also needs the rights of read/write locks, as for run --read and run --write")
 	c.Flags().BoolVar(&fairToo, "fair", false, "the user also needs the rights of fair locks, as for run --fair, ls, show and unlock")
 	return c
 }

@@ -45,7 +45,7 @@ var arguments = map[string]string{
 	"pubsub|numsub": "channel", "pubsub|shardnumsub": "channel", "role": "", "scan": "0", "sunsubscribe": "channel",
 	"time": "", "unsubscribe": "channel", "wait": "0 1",
 	"publish": "* m", "spublish": "* m", "subscribe": "*", "ssubscribe": "*",
-	"del": "*", "exists": "*", "get": "*", "hdel": "* f", "hexists": "* f", "hget": "* f", "hmget": "* f", "hrandfield": "*", "hset": "* f v",
+	"del": "*", "exists": "*", "get": "*", "hdel": "* f", "hexists": "* f", "hget": "* f", "hgetall": "*", "hmget": "* f", "hrandfield": "*", "hset": "* f v",
 	"pexpire": "* 1", "pttl": "*", "set": "* v",
 	"lindex": "* 0", "llen": "*", "lpop": "*", "lpos": "* v", "lrange": "* 0 0", "lrem": "* 0 v", "lset": "* 0 v",
 	"ltrim": "* 0 0", "rpush": "* v",
@@ -172,8 +172,19 @@ func (c *checkup) needs() []need {
 		{"&" + permitChannels + ":*", permitChannel, []string{"publish", "subscribe"}},
 		helper(check.PermitsPrefix, "", "del", "exists", "hdel", "hexists", "hget", "hmget", "hrandfield", "hset", "pexpire"),
 	}}
+	rwChannel := scripts.ReadWriteChannel(key)
+	rwChannels, _, _ := strings.Cut(rwChannel, ":")
+	readWrite := need{"read/write locks, run --read and run --write", true, []access{
+		{"", "", []string{"time"}},
+		{"~" + key, key, []string{"del", "exists", "hdel", "hexists", "hget", "hgetall", "hset", "pexpire", "pttl"}},
+		{"~" + of + ":*", of + ":owner" + check.ReadHolds + ":1", []string{"del", "exists", "get", "pexpire", "pttl", "set"}},
+		{"&" + rwChannels + ":*", rwChannel, []string{"publish", "subscribe"}},
+		helper(check.WishesPrefix, "", "del", "hdel", "hgetall", "hset", "pexpire"),
+	}}
 	switch c.mode {
 	case rueidis.ClientModeCluster:
+		readWrite.on = append(readWrite.on, access{"&" + rwChannels + ":*", rwChannel, []string{"spublish", "ssubscribe"}},
+			access{"~" + rwChannels + ":*", rwChannel, []string{"exists", "pttl"}})
 		permits.on = append(permits.on, access{"&" + permitChannels + ":*", permitChannel, []string{"spublish", "ssubscribe"}},
 			access{"~" + permitChannels + ":*", permitChannel, []string{"exists", "pttl"}})
 		plain.on = append(plain.on,
@@ -186,6 +197,9 @@ func (c *checkup) needs() []need {
 	needs := []need{plain, queue}
 	if c.permits {
 		needs = append(needs, permits)
+	}
+	if c.read {
+		needs = append(needs, readWrite)
 	}
 	return append(needs, fence, need{"ls", false, []access{{"", "", []string{"scan"}}}}, need{"WithReplicas", false, []access{{"", "", []string{"wait"}}}})
 }

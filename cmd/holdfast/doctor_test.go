@@ -176,9 +176,9 @@ func TestDoctorFindsReplicas(t *testing.T) {
 	require.Empty(t, finds(t, "--redis", urlOf(master)))
 }
 
-// aclUsers returns the words of docs/acl.md for an rlock, and those that a fair lock and a
-// Redis Cluster need besides.
-func aclUsers(t *testing.T) (plain, fair, cluster []string) {
+// aclUsers returns the words of docs/acl.md for an rlock, and those that a fair lock, a read/write
+// lock and a Redis Cluster need besides.
+func aclUsers(t *testing.T) (plain, fair, readWrite, cluster []string) {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/acl.md")
 	require.NoError(t, err)
@@ -187,7 +187,7 @@ func aclUsers(t *testing.T) (plain, fair, cluster []string) {
 		require.NotEmpty(t, found, begin)
 		return strings.Fields(found)
 	}
-	return line("ACL SETUSER shop"), line("~holdfast_heartbeat:"), line("~redisson_lock__channel:")
+	return line("ACL SETUSER shop"), line("~holdfast_heartbeat:"), line("~{sku:"), line("~redisson_lock__channel:")
 }
 
 const ofDoctor = "+info +config|get +scan +wait"
@@ -196,8 +196,8 @@ const ofDoctor = "+info +config|get +scan +wait"
 func TestDoctorFindsMissingRights(t *testing.T) {
 	t.Parallel()
 	redistest.NeedRedis7(t, "it does not tell rights")
-	plain, fair, cluster := aclUsers(t)
-	words := slices.Concat(plain, strings.Fields(ofDoctor), fair)
+	plain, fair, readWrite, cluster := aclUsers(t)
+	words := slices.Concat(plain, strings.Fields(ofDoctor), fair, readWrite)
 	t.Run("server", func(t *testing.T) {
 		t.Parallel()
 		s := redistest.Start(t, healthy...)
@@ -229,7 +229,7 @@ func missesEachRight(t *testing.T, s *redistest.Server, words []string, query st
 	of := func(words []string) []finding {
 		s.Do(t, "ACL", "DELUSER", "shop")
 		s.Do(t, words...)
-		return slices.DeleteFunc(finds(t, append(args, "--fair", "sku:42")...), func(f finding) bool { return f.Found == "it has no replica" })
+		return slices.DeleteFunc(finds(t, append(args, "--fair", "--read", "sku:42")...), func(f finding) bool { return f.Found == "it has no replica" })
 	}
 	require.Empty(t, of(words))
 	for i, word := range words {
@@ -244,11 +244,14 @@ func missesEachRight(t *testing.T, s *redistest.Server, words []string, query st
 		default:
 			require.Len(t, found, 1, "%s: %v", word, found)
 			lacks := word
-			if word == "~sku:*" {
+			switch word {
+			case "~sku:*":
 				lacks = "~sku:42"
+			case "~{sku:*":
+				lacks = "~{sku:42}:*"
 			}
 			require.Equal(t, "the user lacks "+lacks, found[0].Found)
-			require.Equal(t, word != "+scan" && word != "+wait" && word != "+get" && word != "~redisson_lock_token:*", found[0].Hurts, word)
+			require.Equal(t, word != "+scan" && word != "+wait" && word != "~redisson_lock_token:*", found[0].Hurts, word)
 		}
 	}
 }
@@ -256,7 +259,7 @@ func missesEachRight(t *testing.T, s *redistest.Server, words []string, query st
 func TestDoctorWithoutAKeyDoesNotJudgeRights(t *testing.T) {
 	t.Parallel()
 	redistest.NeedRedis7(t, "it does not tell rights")
-	plain, _, _ := aclUsers(t)
+	plain, _, _, _ := aclUsers(t)
 	s := redistest.Start(t, healthy...)
 	s.Do(t, append(plain, strings.Fields(ofDoctor)...)...)
 	requireFinds(t, finds(t, asShop(t, s)...), "the user may not do everything")
@@ -270,7 +273,7 @@ func TestDoctorAsksForRightsWithAllArguments(t *testing.T) {
 	s := redistest.Start(t)
 	asked := map[string]bool{}
 	for _, mode := range []rueidis.ClientMode{rueidis.ClientModeStandalone, rueidis.ClientModeSentinel, rueidis.ClientModeCluster} {
-		for _, n := range (&checkup{mode: mode}).needs() {
+		for _, n := range (&checkup{mode: mode, permits: true, read: true}).needs() {
 			for _, a := range n.on {
 				for _, command := range a.commands {
 					asked[command] = true
@@ -278,7 +281,7 @@ func TestDoctorAsksForRightsWithAllArguments(t *testing.T) {
 			}
 		}
 	}
-	for _, command := range append(scripts.FairCommands(), scripts.ClusterCommands()...) {
+	for _, command := range slices.Concat(scripts.FairCommands(), scripts.PermitsCommands(), scripts.ReadWriteCommands(), scripts.ClusterCommands()) {
 		require.True(t, asked[command], command)
 	}
 	for command := range asked {

@@ -14,11 +14,18 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/rlock"
+	"github.com/holdfast-go/holdfast/rwlock"
 	"github.com/holdfast-go/holdfast/semaphore"
 )
 
-// locker is that of rlock, fair or semaphore.
+// locker is that of a lock kind.
 type locker interface {
+	holdfast.Locker
+	holdfast.Operator
+}
+
+// readers locks keys for readers.
+type readers struct {
 	holdfast.Locker
 	holdfast.Operator
 }
@@ -175,6 +182,13 @@ func (r *run) newLocker(client rueidis.Client) (locker, error) {
 	}
 	if r.fair {
 		return fair.New(client, opts...)
+	}
+	if r.read || r.write {
+		l, err := rwlock.New(client, opts...)
+		if err != nil || r.write {
+			return l, err
+		}
+		return readers{l.RLocker(), l}, nil
 	}
 	return rlock.New(client, opts...)
 }

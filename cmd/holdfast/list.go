@@ -15,22 +15,22 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/scripts"
-	"github.com/holdfast-go/holdfast/semaphore"
 )
 
 // lock is the state of a key, as ls and show print it.
 type lock struct {
 	Key         string `json:"key"`
-	Kind        string `json:"kind"`              // "semaphore"; "fair" if it has a queue, else "lock"
+	Kind        string `json:"kind"`              // "semaphore", "rwlock"; "fair" if it has a queue, else "lock"
 	Holder      string `json:"holder"`            // "": free
 	Library     string `json:"library,omitempty"` // of the holder
 	Label       string `json:"label,omitempty"`   // of the holder
 	Entries     int    `json:"entries"`
 	RemainingMS int64  `json:"remaining_ms"` // -1: its lease has no end
 	Waiting     int    `json:"waiting"`
+
+	Mode    string `json:"mode,omitempty"`    // of a read/write lock: read or write
+	Readers int    `json:"readers,omitempty"` // of a read/write lock; Holder is one of them unless another writes
 
 	Permits int               `json:"permits,omitempty"` // of a semaphore
 	Taken   int               `json:"taken,omitempty"`   // of these
@@ -40,7 +40,7 @@ type lock struct {
 func lockOf(s holdfast.Status) lock {
 	l := lock{
 		Key: s.Key, Kind: "lock", Holder: s.Owner, Label: s.Label, Entries: s.Entries, RemainingMS: s.Remaining.Milliseconds(), Waiting: s.Waiting,
-		Permits: s.Permits, Taken: len(s.Holders), holders: s.Holders,
+		Mode: s.Mode, Readers: s.Readers, Permits: s.Permits, Taken: len(s.Holders), holders: s.Holders,
 	}
 	if s.Remaining < 0 {
 		l.RemainingMS = -1
@@ -48,6 +48,8 @@ func lockOf(s holdfast.Status) lock {
 	switch {
 	case s.Permits+len(s.Holders) > 0:
 		l.Kind = "semaphore"
+	case s.Mode != "":
+		l.Kind = "rwlock"
 	case s.Waiting > 0:
 		l.Kind = "fair"
 	}
@@ -65,9 +67,12 @@ func libraryOf(owner string) string {
 	return "redisson"
 }
 
-// owners are all that hold it, in the order of their names.
+// owners are all that hold it, in the order of their names; of readers, one.
 func (l lock) owners() []string {
-	if l.Kind != "semaphore" {
+	switch {
+	case l.Holder == "":
+		return nil
+	case l.Kind != "semaphore":
 		return []string{l.Holder}
 	}
 	var all []string
@@ -77,10 +82,21 @@ func (l lock) owners() []string {
 	return slices.Sorted(slices.Values(all))
 }
 
-// holder is whom ls shows: of a semaphore, how many.
+// otherReaders is how many read besides Holder.
+func (l lock) otherReaders() int {
+	if l.Mode == "read" {
+		return l.Readers - 1
+	}
+	return l.Readers
+}
+
+// holder is whom ls shows: of a semaphore and of readers, how many.
 func (l lock) holder() string {
-	if l.Kind == "semaphore" {
+	switch {
+	case l.Kind == "semaphore":
 		return fmt.Sprintf("%d of %d permits", l.Taken, l.Permits)
+	case l.Mode == "read":
+		return fmt.Sprintf("read by %d", l.Readers)
 	}
 	return l.Holder
 }
@@ -100,8 +116,8 @@ func newList(s *server) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ls [flags] [PATTERN]",
 		Short: "List the locks that are held",
-		Long: `Ls lists the locks and semaphores that are held, of all libraries, whose names match PATTERN: * and ? and
-[a-z], as with Redis. It reads all names of the server in small steps (SCAN), on a Redis
+		Long: `Ls lists the locks, read/write locks and semaphores that are held, of all libraries, whose
+names match PATTERN: * and ? and [a-z], as with Redis. It reads all names of the server in small steps (SCAN), on a Redis
 Cluster those of every master.`,
 		Example: "  holdfast ls 'jobs:*'\n  holdfast ls -o json | jq -r '.[].holder'",
 		Args:    cobra.MaximumNArgs(1),
@@ -118,15 +134,10 @@ Cluster those of every master.`,
 					return fmt.Errorf("%q is the PATTERN: write --watch=%s", args[0], args[0])
 				}
 			}
-			return s.with(c.Context(), func(ctx context.Context, client rueidis.Client, locker *fair.Locker) error {
-				permits, err := semaphore.New(client, 1) // which counts only for locks
-				if err != nil {
-					return failed(err)
-				}
-				defer permits.Close()
+			return s.with(c.Context(), func(ctx context.Context, _ rueidis.Client, o operators) error {
 				worked := false
 				for {
-					locks, err := locksOf(ctx, locker, permits, append(args, "*")[0])
+					locks, err := locksOf(ctx, append(args, "*")[0], engine.Of(o.fair), engine.Of(o.semaphores), engine.Of(o.readWrite))
 					switch {
 					case err == nil:
 						worked = true
@@ -159,21 +170,18 @@ func rotating(err error) bool {
 	return strings.Contains(err.Error(), "WRONGPASS ") || strings.Contains(err.Error(), "NOAUTH ")
 }
 
-// locksOf returns the locks whose keys match pattern, sorted.
-func locksOf(ctx context.Context, locker *fair.Locker, permits *semaphore.Locker, pattern string) ([]lock, error) {
+// locksOf returns the locks whose keys match pattern, sorted. The user may lack the rights of all
+// kinds but the first: then it has none of these.
+func locksOf(ctx context.Context, pattern string, kinds ...*engine.Engine) ([]lock, error) {
 	locks := []lock{}
-	for status, err := range engine.Of(locker).Matching(ctx, pattern) {
-		if err != nil {
-			return nil, err
-		}
-		locks = append(locks, lockOf(status))
-	}
-	for status, err := range engine.Of(permits).Matching(ctx, pattern) {
-		switch {
-		case err == nil:
-			locks = append(locks, lockOf(status))
-		case !scripts.KeyRefused(err): // else the user may use no semaphores, and it need not be one
-			return nil, err
+	for i, e := range kinds {
+		for status, err := range e.Matching(ctx, pattern) {
+			switch {
+			case err == nil:
+				locks = append(locks, lockOf(status))
+			case i == 0 || !lacksRight(err):
+				return nil, err
+			}
 		}
 	}
 	slices.SortFunc(locks, func(a, b lock) int { return strings.Compare(a.Key, b.Key) })

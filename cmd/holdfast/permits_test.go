@@ -74,7 +74,7 @@ func TestSemaphores(t *testing.T) {
 func TestDoctorFindsMissingRightsOfSemaphores(t *testing.T) {
 	t.Parallel()
 	redistest.NeedRedis7(t, "it does not tell rights")
-	plain, _, _ := aclUsers(t)
+	plain, _, _, _ := aclUsers(t)
 	page, err := os.ReadFile("../../docs/acl.md")
 	require.NoError(t, err)
 	ours := strings.Fields(string(regexp.MustCompile("(?m)^~holdfast_permits:.*$").Find(page)))

@@ -8,9 +8,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/spf13/cobra"
 
-	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/internal/check"
-	"github.com/holdfast-go/holdfast/semaphore"
 )
 
 func newResize(s *server) *cobra.Command {
@@ -34,14 +32,9 @@ fewer, holders keep what they have.`,
 			return check.Key(args[0])
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			return s.with(c.Context(), func(ctx context.Context, client rueidis.Client, _ *fair.Locker) error {
-				l, err := semaphore.New(client, 1) // which counts only for locks
-				if err != nil {
-					return failed(err)
-				}
-				defer l.Close()
+			return s.with(c.Context(), func(ctx context.Context, _ rueidis.Client, o operators) error {
 				n, _ := strconv.Atoi(args[1])
-				if err := l.Resize(ctx, args[0], n); err != nil {
+				if err := o.semaphores.Resize(ctx, args[0], n); err != nil {
 					return failed(err)
 				}
 				return nil

@@ -29,6 +29,7 @@ type run struct {
 	fenceEnv                                 string
 	permits                                  int  // 0: a lock
 	bounded, try, fair, capped               bool // capped: --max-hold is given
+	read, write                              bool // a read/write lock
 
 	key     string
 	child   *exec.Cmd
@@ -100,8 +101,10 @@ Exit statuses of holdfast itself:
 	f.DurationVar(&r.atLeast, "at-least", 0, "`TIME` from the start of holdfast for which the job counts as done, on all machines, even if it ends before; needs --try, or a shorter --wait")
 	f.DurationVar(&r.maxHold, "max-hold", 0, "`TIME` after which holdfast ends the command, and frees the lock in any case")
 	f.IntVar(&r.permits, "permits", 0, "let `N` commands run at once, each with a permit of KEY; all users of KEY must choose alike")
+	f.BoolVar(&r.read, "read", false, "let all commands with --read run at once, and none beside one with --write")
+	f.BoolVar(&r.write, "write", false, "run alone, beside no command with --read or --write; all users of KEY must use one of them")
 	c.MarkFlagsMutuallyExclusive("wait", "try")
-	c.MarkFlagsMutuallyExclusive("permits", "fair")
+	c.MarkFlagsMutuallyExclusive("permits", "fair", "read", "write")
 	c.MarkFlagsMutuallyExclusive("permits", "fence-env")
 	return c
 }

@@ -11,11 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/cluster"
 	"github.com/holdfast-go/holdfast/scripts"
-	"github.com/holdfast-go/holdfast/semaphore"
 )
 
 // waiter is a place in the queue of a key.
@@ -32,35 +30,27 @@ func newShow(s *server) *cobra.Command {
 		Use:   "show [flags] KEY",
 		Short: "Show who holds a lock and who waits for it",
 		Long: `Show tells who holds the lock KEY, and the queue of those that wait for it in order, those
-of Redisson included; of a semaphore, how many permits there are, and who holds them. Waiters
-without an order are not known to Redis.`,
+of Redisson included; of a semaphore, how many permits there are, and who holds them; of a
+read/write lock, how many read, and who writes or else one of the readers. It does not show
+waiters without an order.`,
 		Args: oneKey,
 		RunE: func(c *cobra.Command, args []string) error {
 			if output != "text" && output != "json" {
 				return fmt.Errorf("-o: %q is neither text nor json", output)
 			}
-			return s.with(c.Context(), func(ctx context.Context, client rueidis.Client, locker *fair.Locker) error {
-				status, permits, err := inspect(ctx, client, locker, args[0])
+			return s.with(c.Context(), func(ctx context.Context, client rueidis.Client, o operators) error {
+				l, err := o.inspect(ctx, args[0])
 				if err != nil {
 					return failed(err)
 				}
-				if permits {
-					l := lockOf(status)
-					if output == "json" {
-						return written(json.NewEncoder(c.OutOrStdout()).Encode(semaphoreOf(l)))
+				var queue []waiter
+				if l.ordered() {
+					if queue, err = queueOf(ctx, client, args[0]); err != nil {
+						return failed(err)
 					}
-					return written(printSemaphore(c.OutOrStdout(), l))
 				}
-				queue, err := queueOf(ctx, client, args[0])
-				if err != nil {
-					return failed(err)
-				}
-				l := lockOf(status)
 				if output == "json" {
-					return written(json.NewEncoder(c.OutOrStdout()).Encode(struct {
-						lock
-						Queue []waiter `json:"queue"`
-					}{l, queue}))
+					return written(json.NewEncoder(c.OutOrStdout()).Encode(l.shown(queue)))
 				}
 				return written(printLock(c.OutOrStdout(), l, queue))
 			})
@@ -71,21 +61,19 @@ without an order are not known to Redis.`,
 	return c
 }
 
-// inspect returns the state of a lock or, if that is what the key is, of a semaphore.
-func inspect(ctx context.Context, client rueidis.Client, locker *fair.Locker, key string) (s holdfast.Status, permits bool, err error) {
-	s, err = locker.Inspect(ctx, key)
+// inspect returns the state of a key, whatever kind of lock it is.
+func (o operators) inspect(ctx context.Context, key string) (lock, error) {
+	s, err := o.fair.Inspect(ctx, key)
 	if err != nil && !errors.Is(err, holdfast.ErrWrongType) || s.Held || s.Waiting > 0 {
-		return s, false, err
+		return lockOf(s), err
 	}
-	l, bad := semaphore.New(client, 1) // which counts only for locks
-	if bad != nil {
-		return s, false, bad
+	if said, bad := o.semaphores.Inspect(ctx, key); bad == nil && said.Permits+len(said.Holders) > 0 {
+		return lockOf(said), nil
 	}
-	defer l.Close()
-	if said, bad := l.Inspect(ctx, key); bad == nil && said.Permits+len(said.Holders) > 0 {
-		return said, true, nil
+	if err != nil {
+		s, err = o.readWrite.Inspect(ctx, key)
 	}
-	return s, false, err
+	return lockOf(s), err
 }
 
 // holder is one of a semaphore.
@@ -96,8 +84,20 @@ type holder struct {
 	RemainingMS int64  `json:"remaining_ms"`
 }
 
-// semaphoreOf is what show prints of a semaphore as JSON.
-func semaphoreOf(l lock) any {
+// ordered says whether it may have a queue.
+func (l lock) ordered() bool { return l.Kind == "lock" || l.Kind == "fair" }
+
+// shown is what show prints as JSON.
+func (l lock) shown(queue []waiter) any {
+	switch l.Kind {
+	case "rwlock":
+		return l
+	case "lock", "fair":
+		return struct {
+			lock
+			Queue []waiter `json:"queue"`
+		}{l, queue}
+	}
 	all := make([]holder, len(l.holders))
 	for i, h := range l.holders {
 		all[i] = holder{h.Owner, h.Label, h.Entries, h.Remaining.Milliseconds()}
@@ -149,6 +149,9 @@ func label(text string) string {
 }
 
 func printLock(w io.Writer, l lock, queue []waiter) (err error) {
+	if l.Kind == "semaphore" {
+		return printSemaphore(w, l)
+	}
 	line := func(format string, args ...any) {
 		if err == nil {
 			_, err = fmt.Fprintf(w, format+"\n", args...)
@@ -156,6 +159,10 @@ func printLock(w io.Writer, l lock, queue []waiter) (err error) {
 	}
 	line("key      %s", printable(l.Key))
 	line("kind     %s", l.Kind)
+	if l.Mode != "" {
+		line("mode     %s", l.Mode)
+		line("readers  %d", l.Readers)
+	}
 	if l.Holder == "" {
 		line("holder   none")
 	} else {
@@ -165,6 +172,9 @@ func printLock(w io.Writer, l lock, queue []waiter) (err error) {
 		}
 		line("entries  %d", l.Entries)
 		line("left     %s", l.left())
+	}
+	if !l.ordered() {
+		return err
 	}
 	line("waiting  %d", max(l.Waiting, len(queue)))
 	for i, w := range queue {

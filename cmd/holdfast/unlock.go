@@ -13,9 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/rlock"
-	"github.com/holdfast-go/holdfast/semaphore"
 )
 
 func newUnlock(s *server) *cobra.Command {
@@ -24,14 +22,15 @@ func newUnlock(s *server) *cobra.Command {
 		Use:   "unlock [flags] KEY",
 		Short: "Take a lock from its holder",
 		Long: `Unlock shows the holder of the lock KEY, asks, and frees the lock, whoever holds it; the next
-in its queue gets it. Of a semaphore it takes back all permits. The holder learns of that at its next renewal, within a third of its
-lease, or never if its lease is fixed: until then it goes on, beside the next holder.
+in its queue gets it. Of a semaphore it takes back all permits, and it takes a read/write lock
+from its writer and all readers. A holder learns of that at its next renewal, within a third of
+its lease, or never if its lease is fixed: until then it goes on, beside the next holder.
 
 The exit status is 1 if the lock was free, or if the answer was not yes.`,
 		Args: oneKey,
 		RunE: func(c *cobra.Command, args []string) error {
-			return s.with(c.Context(), func(ctx context.Context, client rueidis.Client, locker *fair.Locker) error {
-				return unlock(ctx, client, locker, args[0], yes, c.InOrStdin(), c.OutOrStdout())
+			return s.with(c.Context(), func(ctx context.Context, client rueidis.Client, o operators) error {
+				return unlock(ctx, client, o, args[0], yes, c.InOrStdin(), c.OutOrStdout())
 			})
 		},
 	}
@@ -39,22 +38,16 @@ The exit status is 1 if the lock was free, or if the answer was not yes.`,
 	return c
 }
 
-func unlock(ctx context.Context, client rueidis.Client, locker *fair.Locker, key string, yes bool, in io.Reader, out io.Writer) error {
+func unlock(ctx context.Context, client rueidis.Client, o operators, key string, yes bool, in io.Reader, out io.Writer) error {
 	free := &failure{statusNo, errors.New("the lock is free already")}
-	status, permits, err := inspect(ctx, client, locker, key)
+	l, err := o.inspect(ctx, key)
 	if err != nil {
 		return failed(err)
 	}
-	if !status.Held {
+	if len(l.owners()) == 0 {
 		return free
 	}
-	l := lockOf(status)
-	if permits {
-		err = printSemaphore(out, l)
-	} else {
-		err = printLock(out, l, nil)
-	}
-	if err != nil {
+	if err := printLock(out, l, nil); err != nil {
 		return written(err)
 	}
 	if !yes {
@@ -64,23 +57,24 @@ func unlock(ctx context.Context, client rueidis.Client, locker *fair.Locker, key
 		if end != nil || answer != "y" && answer != "yes" { // an end of the input is no
 			return &failure{statusNo, errors.New("nothing was done")}
 		}
-		if status, permits, err = inspect(ctx, client, locker, key); err != nil {
+		before := l.owners()
+		if l, err = o.inspect(ctx, key); err != nil {
 			return failed(err)
 		}
-		if status.Held && !slices.Equal(lockOf(status).owners(), l.owners()) {
+		switch now := l.owners(); {
+		case len(now) == 0:
+			return free
+		case !slices.Equal(now, before):
 			return &failure{statusNo, errors.New("the lock has gone to another holder meanwhile; nothing was done")}
 		}
 	}
-	force := holdfast.Operator(locker) // gives the lock to the next in the queue
+	force := holdfast.Operator(o.fair) // gives the lock to the next in the queue
 	switch {
-	case permits:
-		semaphores, err := semaphore.New(client, 1) // which counts only for locks
-		if err != nil {
-			return failed(err)
-		}
-		defer semaphores.Close()
-		force = semaphores
-	case status.Waiting == 0: // wakes those that wait without one
+	case l.Kind == "semaphore":
+		force = o.semaphores
+	case l.Kind == "rwlock":
+		force = o.readWrite
+	case l.Waiting == 0: // wakes those that wait without one
 		plain, err := rlock.New(client)
 		if err != nil {
 			return failed(err)
@@ -95,6 +89,10 @@ func unlock(ctx context.Context, client rueidis.Client, locker *fair.Locker, key
 	case !held:
 		return free
 	}
-	_, err = fmt.Fprintf(out, "%s has lost the lock\n", printable(strings.Join(l.owners(), ", ")))
+	more := ""
+	if n := l.otherReaders(); n > 0 {
+		more = fmt.Sprintf(", and so have %d other readers", n)
+	}
+	_, err = fmt.Fprintf(out, "%s has lost the lock%s\n", printable(strings.Join(l.owners(), ", ")), more)
 	return written(err)
 }

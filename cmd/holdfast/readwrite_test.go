@@ -1,0 +1,107 @@
+package main
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/rwlock"
+)
+
+func newReadWrite(t *testing.T, s *redistest.Server) *rwlock.Locker {
+	t.Helper()
+	l, err := rwlock.New(s.Client(t), holdfast.WithLabel("me"))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+func TestReadWriteLocks(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	url := urlOf(s)
+	one, two := newReadWrite(t, s), newReadWrite(t, s)
+	reads := locked(t, readers{one.RLocker(), one}, "catalogue")
+	locked(t, readers{two.RLocker(), two}, "catalogue")
+	writes := locked(t, one, "prices")
+	locked(t, newLocker(t, s), "other")
+
+	out, _ := asks(t, 0, url, "", "ls")
+	require.Regexp(t, `\ncatalogue +rwlock +read by 2 +1 +[0-9.]+s +0 +me\nother +lock .*\nprices +rwlock +`+writes.Owner()+` +1 +[0-9.]+s +0 +me\n$`, out)
+	out, _ = asks(t, 0, url, "", "ls", "-o", "json", "cat*")
+	var locks []lock
+	require.NoError(t, json.Unmarshal([]byte(out), &locks))
+	require.Len(t, locks, 1)
+	locks[0].RemainingMS = 0
+	require.Equal(t, lock{Key: "catalogue", Kind: "rwlock", Holder: reads.Owner(), Library: "holdfast", Label: "me", Entries: 1, Mode: "read", Readers: 2}, locks[0])
+
+	out, _ = asks(t, 0, url, "", "show", "catalogue")
+	require.Regexp(t, `^key +catalogue\nkind +rwlock\nmode +read\nreaders +2\nholder +`+reads.Owner()+` \(holdfast\)\nlabel +me\nentries +1\nleft +[0-9.]+s\n$`, out)
+	out, _ = asks(t, 0, url, "", "show", "prices")
+	require.Contains(t, out, "mode     write\nreaders  0\nholder   "+writes.Owner()+" (holdfast)\nlabel    me\n")
+	out, _ = asks(t, 0, url, "", "show", "-o", "json", "prices")
+	var shown lock
+	require.NoError(t, json.Unmarshal([]byte(out), &shown))
+	require.Equal(t, []any{"write", 0, writes.Owner()}, []any{shown.Mode, shown.Readers, shown.Holder})
+
+	_, text := asks(t, statusNo, url, "n\n", "unlock", "catalogue")
+	require.Contains(t, text, "nothing was done")
+	out, _ = asks(t, 0, url, "y\n", "unlock", "catalogue")
+	require.Contains(t, out, reads.Owner()+" has lost the lock, and so have 1 other readers\n")
+	out, _ = asks(t, 0, url, "", "unlock", "--yes", "prices")
+	require.Contains(t, out, writes.Owner()+" has lost the lock\n")
+	asks(t, statusNo, url, "", "unlock", "--yes", "prices")
+	requireFree(t, s, "prices")
+
+	for _, flags := range []string{"--read --write", "--read --fair", "--write --fair", "--read --permits 2"} {
+		asks(t, statusUsage, url, "", slices.Concat([]string{"run"}, strings.Fields(flags), []string{"k", "--", "true"})...)
+	}
+}
+
+// Readers run beside readers, and a writer runs alone.
+func TestRunReadAndWrite(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	first, second := start(t, s.Addr(), ran("--read")...), start(t, s.Addr(), ran("--read")...)
+	first.says("started")
+	second.says("started")
+	_, _, status := do(t, s.Addr(), "", ran("--write", "--try")...)
+	require.Equal(t, statusNotAcquired, status)
+	_, _, status = do(t, s.Addr(), "", ran("--try")...)
+	require.Equal(t, statusRefused, status, "rlock takes no read/write lock")
+	third := start(t, s.Addr(), ran("--write", "--fence-env", "FENCE")...)
+	eventually(t, func() bool { return number(t, s, "EXISTS", "holdfast_wishes:{"+key+"}") == 1 })
+	for _, p := range []*program{first, second} {
+		p.write("exit 0").exits(0)
+	}
+	third.says("started")
+	for _, flag := range []string{"--read", "--write"} {
+		_, _, status = do(t, s.Addr(), "", ran(flag, "--try")...)
+		require.Equal(t, statusNotAcquired, status)
+	}
+	third.write("exit 0").exits(0)
+	requireFree(t, s, key)
+}
+
+// Who may use rlock alone lists its locks, and is refused a read/write lock.
+func TestListWithoutTheRightsOfReadWriteLocks(t *testing.T) {
+	t.Parallel()
+	redistest.NeedRedis7(t, "its rights differ")
+	plain, fair, _, _ := aclUsers(t)
+	s := redistest.Start(t)
+	s.Do(t, slices.Concat(plain, fair, []string{"+scan"})...)
+	locked(t, newLocker(t, s), "sku:1")
+	locked(t, newReadWrite(t, s), "sku:2")
+	args := asShop(t, s)
+	url, args := args[len(args)-1], args[:len(args)-2]
+	out, _ := asks(t, 0, url, "", append([]string{"ls", "sku:*"}, args...)...)
+	require.Contains(t, out, "\nsku:1 ")
+	require.NotContains(t, out, "sku:2")
+	_, text := asks(t, statusRefused, url, "", append([]string{"show", "sku:2"}, args...)...)
+	require.Contains(t, text, `inspect "sku:2"`)
+}
