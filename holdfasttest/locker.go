@@ -28,6 +28,8 @@ type Locker struct {
 	settings holdfast.Settings // immutable
 	memory   *memory           // immutable
 	id       int64             // immutable
+	reads    bool              // for readers of a ReadWrite; immutable
+	half     *Locker           // the other one of a ReadWrite; else nil; immutable
 	owners   int64             // guarded by memory.mu
 	closed   bool              // guarded by memory.mu
 }
@@ -35,7 +37,9 @@ type Locker struct {
 // New returns a locker with a memory of its own. Of the options of package holdfast it has
 // WithLease, WithFencing, WithMaxHold, WithMaxWaiters and WithMaxOutage, and refuses all others.
 // It fails on a bad option.
-func New(opts ...holdfast.Option) (*Locker, error) { return newOf("holdfasttest: New", 1, false, opts) }
+func New(opts ...holdfast.Option) (*Locker, error) {
+	return newOf("holdfasttest: New", &memory{permits: 1}, opts)
+}
 
 // NewSemaphore is New for keys that up to n may hold at once, as those of package semaphore. It has
 // no WithFencing.
@@ -43,10 +47,10 @@ func NewSemaphore(n int, opts ...holdfast.Option) (*Locker, error) {
 	if err := check.Permits(n); err != nil {
 		return nil, errs.Invalid("holdfasttest: NewSemaphore: %w", err)
 	}
-	return newOf("holdfasttest: NewSemaphore", n, true, opts)
+	return newOf("holdfasttest: NewSemaphore", &memory{permits: n, semaphore: true}, opts)
 }
 
-func newOf(function string, permits int, semaphore bool, opts []holdfast.Option) (*Locker, error) {
+func newOf(function string, m *memory, opts []holdfast.Option) (*Locker, error) {
 	s := holdfast.Settings{Lease: holdfast.DefaultLease}
 	if err := settings.Apply(function, &s, opts); err != nil {
 		return nil, err
@@ -69,7 +73,7 @@ func newOf(function string, permits int, semaphore bool, opts []holdfast.Option)
 		name string
 		set  bool
 	}{
-		{"WithFencing", semaphore && s.Fencing}, {"WithPrefix", s.Prefix != ""}, {"WithLabel", s.Label != ""}, {"WithLocalHandover", s.LocalHandover != 0},
+		{"WithFencing", m.semaphore && s.Fencing}, {"WithPrefix", s.Prefix != ""}, {"WithLabel", s.Label != ""}, {"WithLocalHandover", s.LocalHandover != 0},
 		{"WithFenceExpiry", s.FenceExpiry != nil}, {"WithLogger", s.Logger != nil}, {"WithObserver", s.Observer != nil},
 		{"WithReplicas", s.Replicas != 0 || s.ReplicaTimeout != 0}, {"WithShardedPubSub", s.ShardedPubSub != nil},
 	} {
@@ -77,7 +81,8 @@ func newOf(function string, permits int, semaphore bool, opts []holdfast.Option)
 			return nil, errs.Invalid("%s: the double has no %s", function, o.name)
 		}
 	}
-	return newLocker(s, &memory{keys: make(map[string]*keyState), permits: permits, semaphore: semaphore}), nil
+	m.keys = make(map[string]*keyState)
+	return newLocker(s, m), nil
 }
 
 var ids atomic.Int64
@@ -88,7 +93,11 @@ func newLocker(s holdfast.Settings, m *memory) *Locker {
 
 // Another returns a locker with the same memory and options, as another process has on the
 // same Redis.
-func (l *Locker) Another() *Locker { return newLocker(l.settings, l.memory) }
+func (l *Locker) Another() *Locker {
+	other := newLocker(l.settings, l.memory)
+	other.reads = l.reads
+	return other
+}
 
 // Do implements [holdfast.Locker].
 func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) error, opts ...holdfast.LockOption) (err error) {

@@ -24,6 +24,7 @@ type memory struct {
 
 	permits   int  // how many may hold a key at once; immutable
 	semaphore bool // else there is one, of a lock; immutable
+	readWrite bool // one writer, or any number of readers; immutable
 }
 
 // keyState is a key that is held or wanted.
@@ -39,6 +40,7 @@ type waiter struct {
 	locker  *Locker
 	key     *keyState
 	outer   *entry // of a nested call
+	beside  bool   // a reader wants a hold beside outer, of a writer
 	options holdfast.LockOptions
 	since   time.Time
 	ready   chan result // one slot
@@ -145,6 +147,7 @@ func (m *memory) key(name string) *keyState {
 
 // serve ends the waits that can end now.
 func (k *keyState) serve(now time.Time) {
+	full := false // for a waiter, and so for those behind it
 	for _, w := range slices.Clone(k.waiters) {
 		switch {
 		case w.outer != nil && w.outer.over != nil:
@@ -153,14 +156,24 @@ func (k *keyState) serve(now time.Time) {
 			if !now.Before(w.overdue()) {
 				k.finish(w, result{err: errs.Failed(holdfast.ErrUnavailable, errAway)})
 			}
-		case w.outer != nil:
+		case w.outer != nil && !w.beside:
 			k.finish(w, result{lease: w.outer.hold.enter()})
-		case len(k.holds) < k.permits:
+		case w.beside, !full && k.admits(w):
 			d := w.take(now)
 			k.holds = append(k.holds, d)
 			k.finish(w, result{lease: d.enter()})
+		default:
+			full = true
 		}
 	}
+}
+
+// admits says whether w can hold the key beside those that do.
+func (k *keyState) admits(w *waiter) bool {
+	if k.readWrite && w.locker.reads {
+		return !slices.ContainsFunc(k.holds, func(d *hold) bool { return !d.locker.reads })
+	}
+	return len(k.holds) < k.permits
 }
 
 // tellPlaces sends waiters the places that have changed.
@@ -206,6 +219,17 @@ func (k *keyState) lose(d *hold, why error) {
 func (k *keyState) release(d *hold, err error) {
 	d.tell(err)
 	k.holds = slices.DeleteFunc(k.holds, func(o *hold) bool { return o == d })
+	if k.readWrite && !d.locker.reads { // now it is the turn of the readers that have waited
+		slices.SortStableFunc(k.waiters, func(a, b *waiter) int {
+			switch {
+			case a.locker.reads == b.locker.reads:
+				return 0
+			case a.locker.reads:
+				return -1
+			}
+			return 1
+		})
+	}
 }
 
 // first is the oldest hold, or nil.
@@ -229,10 +253,12 @@ func (k *keyState) holdsOf(l *Locker) (all []*hold) {
 // unmet says why w is not served.
 func (k *keyState) unmet(w *waiter) error {
 	switch d := k.first(); {
-	case w.outer == nil && d != nil && d.locker == w.locker && !d.over:
+	case w.outer == nil && d != nil && d.locker == w.locker && !d.over && !d.locker.reads:
 		return errs.HeldHere{For: time.Since(d.granted), Label: d.label}
 	case k.away():
 		return errs.Failed(holdfast.ErrUnavailable, errAway)
+	case d != nil && w.locker.reads && d.locker.reads: // a writer waits
+		return holdfast.ErrNotAcquired
 	case d != nil && d.label != nil:
 		return errs.HeldBy(*d.label)
 	case d != nil:
@@ -266,7 +292,10 @@ func (w *waiter) take(now time.Time) *hold {
 	case l.settings.MaxHold > 0:
 		d.cap = now.Add(l.settings.MaxHold)
 	}
-	if l.settings.Fencing {
+	switch {
+	case w.beside:
+		d.fence = w.outer.hold.fence
+	case l.settings.Fencing:
 		l.memory.fence++
 		d.fence = l.memory.fence
 	}
@@ -278,10 +307,17 @@ func (w *waiter) take(now time.Time) *hold {
 func (m *memory) enter(ctx context.Context, l *Locker, key string, o holdfast.LockOptions, wait bool) (w *waiter, err error) {
 	m.do(func() {
 		outer, _ := ctx.Value(boundTo{l, key}).(*entry)
+		other, _ := ctx.Value(boundTo{l.half, key}).(*entry)
+		beside := l.reads && outer == nil && other != nil
+		if beside {
+			outer = other
+		}
 		switch {
 		case ctx.Err() != nil:
 			err = errs.DoneBefore(ctx)
-		case outer != nil && (o.FixedLease != nil || o.MaxHold != nil || o.Label != nil):
+		case !l.reads && other != nil && other.over == nil && (outer == nil || outer.over != nil):
+			err = holdfast.ErrUpgrade
+		case outer != nil && !beside && (o.FixedLease != nil || o.MaxHold != nil || o.Label != nil):
 			err = errs.ErrNested
 		case outer != nil:
 			err = outer.over
@@ -292,7 +328,7 @@ func (m *memory) enter(ctx context.Context, l *Locker, key string, o holdfast.Lo
 			return
 		}
 		k := m.key(key)
-		w = &waiter{locker: l, key: k, outer: outer, options: o, since: time.Now(), ready: make(chan result, 1), places: make(chan int, 1)}
+		w = &waiter{locker: l, key: k, outer: outer, beside: beside, options: o, since: time.Now(), ready: make(chan result, 1), places: make(chan int, 1)}
 		k.waiters = append(k.waiters, w)
 		m.catchUp()
 		switch {

@@ -109,6 +109,18 @@ func (k *keyState) status() holdfast.Status {
 			s.Holders = append(s.Holders, h)
 		}
 	}
+	if k.readWrite && len(k.holds) > 0 {
+		s.Mode = "read"
+		readers := map[*Locker]bool{}
+		for _, d := range k.holds {
+			if d.locker.reads {
+				readers[d.locker] = true
+			} else {
+				s.Mode = "write"
+			}
+		}
+		s.Readers = len(readers)
+	}
 	if d := k.first(); d != nil {
 		s.Held, s.Owner, s.Entries, s.Remaining = true, d.owner, len(d.entries), time.Until(d.deadline())
 		if d.label != nil {

@@ -1,0 +1,172 @@
+package holdfasttest_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest/contract"
+)
+
+func openReadWrite(o locktest.Options) (*holdfasttest.ReadWrite, error) {
+	return holdfasttest.NewReadWrite(locktest.Options{
+		Lease: o.Lease, Fencing: o.Fencing, MaxHold: o.MaxHold, MaxWaiters: o.MaxWaiters, MaxOutage: o.MaxOutage,
+	})
+}
+
+// writers and readers adapt the halves of the double.
+var (
+	writers = locktest.Kind{
+		Name: "holdfasttest writers", ReadWrite: true,
+		New: func(_ rueidis.Client, o locktest.Options) (locktest.Locker, error) {
+			l, err := openReadWrite(o)
+			if err != nil {
+				return nil, err
+			}
+			return l, nil
+		},
+		Another: func(l locktest.Locker) locktest.Locker { return l.(*holdfasttest.ReadWrite).Another() },
+	}
+	readers = locktest.Kind{
+		Name: "holdfasttest readers", ReadWrite: true, Shared: true,
+		New: func(_ rueidis.Client, o locktest.Options) (locktest.Locker, error) {
+			l, err := openReadWrite(o)
+			if err != nil {
+				return nil, err
+			}
+			return l.RLocker(), nil
+		},
+		Another: kind.Another,
+	}
+)
+
+func TestWritersConformance(t *testing.T) { t.Parallel(); contract.Run(t, writers) }
+
+func TestReadersConformance(t *testing.T) { t.Parallel(); contract.Run(t, readers) }
+
+// inBubble runs a test of a read/write lock.
+func inBubble(t *testing.T, f func(t *testing.T, ctx context.Context, l *holdfasttest.ReadWrite)) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := holdfasttest.NewReadWrite(holdfast.WithFencing())
+		require.NoError(t, err)
+		f(t, context.Background(), l)
+		require.NoError(t, l.Close())
+	})
+}
+
+// waits locks in a goroutine, which waits when waits returns.
+func waits(t *testing.T, l holdfast.Locker) <-chan *holdfast.Lease {
+	got := make(chan *holdfast.Lease, 1)
+	go func() {
+		lease, _ := l.Lock(context.Background(), "k")
+		got <- lease
+	}()
+	synctest.Wait()
+	require.Empty(t, got)
+	return got
+}
+
+func TestReadersShareAndWritersTakeTurns(t *testing.T) {
+	inBubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.ReadWrite) {
+		r, err := l.RLocker().Lock(ctx, "k", holdfast.Label("me"))
+		require.NoError(t, err)
+		_, err = l.TryLock(ctx, "k")
+		require.ErrorIs(t, err, holdfast.ErrNotAcquired)
+		release, err := l.RLocker().Hold("k")
+		require.NoError(t, err)
+		s, err := l.Inspect(ctx, "k")
+		require.NoError(t, err)
+		require.Equal(t, []any{true, "read", 2, "me", r.Owner()}, []any{s.Held, s.Mode, s.Readers, s.Label, s.Owner})
+
+		first, second := waits(t, l), waits(t, l.Another())
+		_, err = l.RLocker().TryLock(ctx, "k")
+		require.ErrorIs(t, err, holdfast.ErrNotAcquired, "a writer waits")
+		late, later := waits(t, l.RLocker()), waits(t, l.Another().RLocker())
+		release()
+		synctest.Wait()
+		require.Empty(t, first)
+		require.NoError(t, r.Unlock(ctx))
+		w := <-first
+		require.Greater(t, w.Fence(), r.Fence())
+		s, err = l.Inspect(ctx, "k")
+		require.NoError(t, err)
+		require.Equal(t, []any{"write", 0, w.Owner()}, []any{s.Mode, s.Readers, s.Owner})
+		synctest.Wait()
+		require.Empty(t, second)
+		require.Empty(t, late)
+
+		require.NoError(t, w.Unlock(ctx)) // the readers go before the next writer
+		a, b := <-late, <-later
+		third := waits(t, l.RLocker()) // behind it
+		require.Empty(t, second)
+		require.NoError(t, a.Unlock(ctx))
+		require.NoError(t, b.Unlock(ctx))
+		require.NoError(t, (<-second).Unlock(ctx))
+		require.NoError(t, (<-third).Unlock(ctx))
+	})
+}
+
+func TestReadersGoOnWhenTheWriterGivesUp(t *testing.T) {
+	inBubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.ReadWrite) {
+		_, err := l.RLocker().Lock(ctx, "k")
+		require.NoError(t, err)
+		began := time.Now()
+		go func() { _, _ = l.TryLockFor(ctx, "k", time.Second) }()
+		synctest.Wait()
+		_, err = l.RLocker().Lock(ctx, "k")
+		require.NoError(t, err)
+		require.Equal(t, time.Second, time.Since(began))
+	})
+}
+
+func TestDowngradeAndUpgrade(t *testing.T) {
+	inBubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.ReadWrite) {
+		w, err := l.Lock(ctx, "k")
+		require.NoError(t, err)
+		r, err := l.RLocker().TryLock(w.Bind(ctx), "k", holdfast.MaxHold(time.Hour))
+		require.NoError(t, err)
+		require.Equal(t, w.Fence(), r.Fence())
+		require.NotEqual(t, w.Owner(), r.Owner())
+		both := r.Bind(w.Bind(ctx))
+		inner, err := l.TryLock(both, "k") // it writes still
+		require.NoError(t, err)
+		require.NoError(t, inner.Unlock(ctx))
+		inner, err = l.RLocker().TryLock(both, "k")
+		require.NoError(t, err)
+		require.Equal(t, r.Owner(), inner.Owner())
+		require.NoError(t, inner.Unlock(ctx))
+		s, err := l.Inspect(ctx, "k")
+		require.NoError(t, err)
+		require.Equal(t, []any{"write", 1, w.Owner()}, []any{s.Mode, s.Readers, s.Owner})
+
+		reads, writes := waits(t, l.RLocker()), waits(t, l)
+		require.NoError(t, w.Unlock(ctx))
+		beside := <-reads
+		require.NoError(t, r.Err())
+		require.Empty(t, writes)
+		for _, bound := range []context.Context{r.Bind(ctx), context.WithoutCancel(both)} {
+			_, err = l.Lock(bound, "k")
+			require.ErrorIs(t, err, holdfast.ErrUpgrade)
+		}
+		_, err = l.RLocker().Lock(w.Bind(ctx), "k")
+		require.ErrorIs(t, err, holdfast.ErrReleased)
+		require.NoError(t, l.RLocker().Lose("k"))
+		require.ErrorIs(t, r.Err(), holdfast.ErrLost)
+		require.ErrorIs(t, beside.Err(), holdfast.ErrLost)
+		next := <-writes
+		require.ErrorIs(t, l.RLocker().Lose("k"), holdfasttest.ErrNotHeld)
+		held, err := l.ForceUnlock(ctx, "k")
+		require.NoError(t, err)
+		require.True(t, held)
+		require.ErrorIs(t, next.Err(), holdfast.ErrLost)
+	})
+	_, err := holdfasttest.NewReadWrite(holdfast.WithPrefix("p"))
+	require.ErrorContains(t, err, "holdfasttest: NewReadWrite: the double has no WithPrefix")
+}
