@@ -1,6 +1,7 @@
 // Package holdfast has what all kinds of locks share: the [Lease] that a lock call returns,
 // the options of a locker and of a call, the [Status] of a key, the errors, and the interfaces
-// [Locker] and [Operator]. Code that takes a Locker works with the locks of rlock, fair and
-// multilock and the permits of semaphore, and its tests with the double of package holdfasttest.
+// [Locker] and [Operator]. Code that takes a Locker works with the locks of rlock, fair,
+// rwlock and multilock and the permits of semaphore, and its tests with the doubles of package
+// holdfasttest.
 // The package does no I/O.
 package holdfast

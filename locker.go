@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Locker is what code that needs locks takes: rlock, fair and multilock each have a Locker that
-// satisfies it, and [Operator] as well. Its methods there document the order of
-// waiters and the round trips. Package holdfasttest has a double for tests; another kind of lock
-// makes its leases with [NewLease].
+// Locker is what code that needs locks takes: each lock kind has a Locker that satisfies it, and
+// [Operator] as well; rwlock has that for writers, and a Locker for readers besides. Its methods
+// there document the order of waiters and the round trips. Package holdfasttest has doubles for
+// tests; another kind of lock makes its leases with [NewLease].
 type Locker interface {
 	// Do locks key as Lock does, runs f and unlocks, even when f panics or ends its
 	// goroutine. The context that f gets is bound to the lease, see [Lease.Bind].
@@ -63,7 +63,8 @@ type Operator interface {
 	// Locks returns an iterator over the locks that are held whose keys begin with prefix, in
 	// no order: those of this locker's Redis and behind its prefix, of all libraries, each once,
 	// and as it was when Redis was asked. It leaves out what Inspect refuses, such as data of an
-	// application or a read/write lock of Redisson, and a free key for which others wait.
+	// application or a lock of another layout (rwlock and semaphore each have one), and a free key
+	// for which others wait.
 	//
 	// It reads all names that Redis has in small steps (SCAN), on a Redis Cluster those of every
 	// master. A lock that is held all the time is yielded, unless its server restarts or fails
@@ -79,7 +80,7 @@ type Operator interface {
 	// held. A lease that this locker had before the call ends at once. Another holder
 	// learns of it at its next renewal, or never with a fixed lease, and believes in its
 	// lease until then. ForceUnlock leaves a key alone, with an error, if it is not a lock
-	// but data of an application or a read/write lock of Redisson. ErrUnknown: the key may
+	// but data of an application, or a lock of another layout. ErrUnknown: the key may
 	// or may not be free. Other errors as for Inspect.
 	ForceUnlock(ctx context.Context, key string) (held bool, err error)
 

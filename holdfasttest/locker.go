@@ -1,9 +1,8 @@
-// Package holdfasttest has a double of a lock for the tests of code that takes a
-// [holdfast.Locker]. It keeps its locks in memory: there is no Redis, no connection and no
+// Package holdfasttest has doubles of locks for the tests of code that takes a
+// [holdfast.Locker]: [New], [NewReadWrite] and [NewSemaphore]. A double keeps its locks in memory: there is no Redis, no connection and no
 // goroutine, and time is that of the test, also in a bubble of testing/synctest.
 //
-// The double passes the contract of rlock, fair and multilock, where that is about one
-// process. Waiters are served in the order in which they came, over all lockers of one
+// It passes the contract of its lock kind, where that is about one process. Waiters are served in the order in which they came, over all lockers of one
 // memory. [Locker.Hold], [Locker.Lose] and [Locker.Outage] bring about what other processes
 // and Redis would.
 //
