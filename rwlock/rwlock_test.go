@@ -159,6 +159,28 @@ func TestG4_AWaitingWriterEndsSharing(t *testing.T) {
 	require.NoError(t, locktest.Next(t, r, writes).Unlock(ctx))
 }
 
+// However long readers follow one another, they have one hold, as long as no writer waits.
+func TestG9_ReadersThatFollowOneAnotherHaveOneHold(t *testing.T) {
+	s := redistest.Start(t)
+	l := userLocker(t, s, holdfast.WithLocalHandover(time.Millisecond))
+	ctx := t.Context()
+	last := locktest.Lock(t, l.RLocker(), ctx, "k")
+	for range 50 {
+		time.Sleep(2 * time.Millisecond) // the tenure is over
+		next := locktest.Lock(t, l.RLocker(), ctx, "k")
+		require.Equal(t, last.Owner(), next.Owner())
+		require.NoError(t, last.Unlock(ctx))
+		last = next
+	}
+	require.Equal(t, 2, locktest.Number(t, s, "HLEN", "k"), "the mode, and one reader")
+	writes := locktest.GoLock(l, ctx, "k")
+	locktest.Await(t, func() bool { return waits(t, s, "k", "writer") == 1 })
+	time.Sleep(2 * time.Millisecond)
+	_, err := l.RLocker().TryLock(ctx, "k")
+	require.ErrorIs(t, err, holdfast.ErrNotAcquired)
+	require.NoError(t, locktest.Next(t, last, writes).Unlock(ctx))
+}
+
 // Readers reserve no numbers: else what one gives back could lie below that of another.
 func TestG10_AWriterIsAfterAllReaders(t *testing.T) {
 	s := redistest.Start(t)

@@ -191,7 +191,7 @@ func foreign() []string {
 func TestF33_ForeignKey(t *testing.T) {
 	asksForAHold := []string{
 		"plain recount", "plain renew", "plain release", "plain release fenced", "plain give up",
-		"rw recount", "fair confirm", "fair release", "fair release in doubt", "fair release each", "fair leave", "fair leave each",
+		"rw recount", "rw may share", "fair confirm", "fair release", "fair release in doubt", "fair release each", "fair leave", "fair leave each",
 		"permits recount", "permits recount plainly", "permits release", "permits release each", "permits give up",
 		"quorum recount", "quorum renew", "quorum end", "quorum end fenced", "quorum end quietly", "quorum end quietly in doubt", "quorum write fence",
 	}

@@ -18,6 +18,7 @@ var (
 	rwRenew        = load("rw/renew.lua")
 	rwRecount      = load("rw/recount.lua")
 	rwInspect      = load("rw/inspect.lua")
+	rwShare        = load("rw/share.lua")
 	rwForceRelease = load("rw/force_release.lua")
 	rwWithdraw     = load("rw/withdraw.lua")
 )
@@ -174,6 +175,15 @@ func (r *ReadWrite) Recount(ctx context.Context, key, owner string, entries Entr
 		err = short
 	}
 	return ours, err
+}
+
+// MayShare reports whether later readers of the client may share the hold of owner, a reader: it
+// lives, and no writer waits.
+func (r *ReadWrite) MayShare(ctx context.Context, key, owner string) (bool, error) {
+	if err := CheckKey(key); err != nil {
+		return false, err
+	}
+	return parseBool(r.node.invoke(ctx, rwShare, 3, key, timeout(key, owner), wishes(key), owner))
 }
 
 // Inspect returns who holds key: the writer, or else one of the readers, and how many these are.

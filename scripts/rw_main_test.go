@@ -63,6 +63,7 @@ var shared = family{
 		},
 		"recount":       func(c client) error { return errOf(c.rw.Recount(c.ctx, c.key, c.owner, Entries{Count: 2})) },
 		"force release": func(c client) error { return errOf(c.rw.ForceRelease(c.ctx, c.key)) },
+		"may share":     func(c client) error { return errOf(c.rw.MayShare(c.ctx, c.key, c.owner)) },
 		"inspect":       func(c client) error { return errOf(c.rw.Inspect(c.ctx, c.key)) },
 		"withdraw":      func(c client) error { return c.rw.Withdraw(c.ctx, c.key) },
 	},

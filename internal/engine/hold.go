@@ -41,6 +41,7 @@ type extras struct {
 	label    *string               // of the call that got the hold; nil: that of the locker; immutable
 	fences   fences                // zero without fencing
 	sections map[*section]struct{} // those that live, with Config.Shares; else nil; guarded by the shard's lock
+	tenure   time.Duration         // when the present one began, by Calls.Now, with Config.Shares; guarded by the shard's lock
 	state    any                   // of the discipline; immutable
 	due      atomic.Int64          // of the next renewal, by Calls.Now; only for the observer
 }
@@ -70,7 +71,7 @@ func (e *Engine) NewHold(k *Key, owner string, t Terms, start time.Time, a scrip
 		h.extras = &extras{label: t.Label, fences: fences{first: a.Fence, present: a.Fence, last: a.FenceEnd}, state: state}
 	}
 	if e.Shares {
-		h.extras.sections = make(map[*section]struct{}, 1)
+		h.extras.sections, h.extras.tenure = make(map[*section]struct{}, 1), h.granted
 	}
 	if e.observer != nil {
 		h.extras.due.Store(int64(e.Calls.Since(start) + min(t.Lease, e.Lease)/3))

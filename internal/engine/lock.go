@@ -144,13 +144,23 @@ func (e *Engine) enter(ctx context.Context, name string, t Terms, onPlace func(i
 func (e *Engine) firstAttempt(ctx context.Context, k *Key, t Terms, onPlace func(int), wait bool) (*holdfast.Lease, *Waiter, error) {
 	defer e.Calls.End()
 	bounded, done := e.Calls.ContextFor(ctx)
-	a := e.Attempt(bounded, k, t, 1)
+	lease, a := (*holdfast.Lease)(nil), Attempt{}
+	if e.Shares {
+		lease = e.shareAgain(bounded, k, t)
+	}
+	if lease == nil {
+		a = e.Attempt(bounded, k, t, 1)
+	}
 	done()
 
 	k.Lock()
 	k.asking = false
-	if lease := e.Take(k, a, e.Calls.Since(a.Start)); lease != nil {
-		k.Share()
+	if lease == nil {
+		if lease = e.Take(k, a, e.Calls.Since(a.Start)); lease != nil {
+			k.Share()
+		}
+	}
+	if lease != nil {
 		k.End()
 		k.Unlock()
 		lease, err := e.handOut(ctx, lease)

@@ -31,6 +31,11 @@ type AcquiresBeside interface {
 	AcquireBeside(ctx context.Context, key, owner, writer string, lease time.Duration) (scripts.Acquired, error)
 }
 
+// AsksToShare is a [Backend] that is asked whether more may share a hold after its tenure.
+type AsksToShare interface {
+	MayShare(ctx context.Context, name, owner string) (bool, error)
+}
+
 // pin returns the entry as what a reader is beside. Its hold is not handed over any more: the next
 // writer would be beside that reader.
 func (en *entry) pin() (*Beside, error) {

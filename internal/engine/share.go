@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -11,19 +12,50 @@ import (
 // The last of them releases it.
 
 // share begins another section in the newest hold of the key, which is locked, without a call to
-// Redis, and returns its lease; nil if there is none that may be shared. A hold with other than
-// plain terms is not, nor one that is older than a tenure: then Redis is asked, so that writers
-// get their turn, those of this process as those of others.
+// Redis, and returns its lease; nil if there is none that may be shared, or if its tenure is over:
+// then Redis is asked, so that writers get their turn, those of this process as those of others.
 func (k *Key) share(t Terms, since time.Duration) *holdfast.Lease {
-	e := k.engine
-	if k.first == nil || !t.Plain() {
-		return nil
-	}
-	h := k.first.prev
-	if !h.plain || h.over || h.section == nil || since-h.granted >= e.LocalHandover || !h.Alive() {
+	h := k.shared(t)
+	if h == nil || since-h.extras.tenure >= k.engine.LocalHandover {
 		return nil
 	}
 	return h.admit(since)
+}
+
+// shared is the newest hold of the key, which is locked, if callers with these terms share it; nil:
+// they do not. A hold with other than plain terms is not shared.
+func (k *Key) shared(t Terms) *Hold {
+	if k.first == nil || !t.Plain() {
+		return nil
+	}
+	if h := k.first.prev; h.plain && !h.over && h.section != nil && h.Alive() {
+		return h
+	}
+	return nil
+}
+
+// shareAgain begins another section in a hold whose tenure is over, and another tenure, if Redis
+// says that no writer waits. It returns the lease, or nil: a hold of its own is to be asked for.
+func (e *Engine) shareAgain(ctx context.Context, k *Key, t Terms) *holdfast.Lease {
+	k.Lock()
+	h, now := k.shared(t), e.Calls.Now()
+	k.Unlock()
+	if h == nil {
+		return nil
+	}
+	may, err := e.backend.(AsksToShare).MayShare(ctx, k.Name, h.Owner)
+	if e.Calls.Noted(k.Name, err) != nil || !may {
+		return nil
+	}
+	k.Lock()
+	defer k.Unlock()
+	if k.closed || k.shared(t) != h {
+		return nil
+	}
+	h.extras.tenure = now
+	lease := h.admit(now)
+	k.Share()
+	return lease
 }
 
 // admit begins a section beside those of the hold, for a caller that has asked since then.
