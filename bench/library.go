@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/rlock"
+	"github.com/holdfast-go/holdfast/rwlock"
 )
 
 // locker is one client of a library, or of a floor.
@@ -90,6 +91,7 @@ var libraries = map[string]*library{
 	"fair, no hand-over":  oursLibrary(newOf(fair.New, holdfast.WithLocalHandover(0))),
 	"multilock":           oursLibrary(newMultilockWithVotes),
 	"semaphore":           oursLibrary(newSemaphore),
+	"rwlock":              oursLibrary(newReadWrite(rwlock.New)),
 
 	"floor":              {open: openFloor, inner: ourCommands},
 	"floor of SET":       {open: openSetFloor, inner: []string{"get", "del"}},

@@ -12,7 +12,7 @@ var (
 	// fifoRivals serve first what came first.
 	fifoRivals = []string{"etcd", "zookeeper", "Redisson fair"}
 	// sharedReads and severalHolders have a lock that only one may have, too.
-	sharedReads    = []string{"holdfast", "Redisson read/write"}
+	sharedReads    = []string{"rwlock", "holdfast", "Redisson read/write"}
 	severalHolders = []string{"semaphore", "holdfast", "Redisson permits", "Redisson semaphore"}
 	onQuorum       = []string{"multilock", "redsync", "redsync on go-redis"}
 	// deployable can use a Redis Cluster and a Sentinel set.
