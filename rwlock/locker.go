@@ -52,7 +52,7 @@ func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) err
 }
 
 // Lock waits until it has key for a writer or ctx ends; see [holdfast.Locker]. On a context bound to
-// a live read lease on key it returns [holdfast.ErrUpgrade] at once.
+// a live read lease of this Locker on key it returns [holdfast.ErrUpgrade] at once.
 //
 // A free key costs one round trip. A wait costs the subscription and its end, an attempt after
 // each message of a release, and one each second.
@@ -80,13 +80,13 @@ func (l *RLocker) Do(ctx context.Context, key string, f func(context.Context) er
 // Lock waits until it has key for a reader or ctx ends; see [holdfast.Locker]. A context bound to a
 // write lease of the same Locker on key gets the read lock beside it.
 //
-// It makes no call to Redis if a reader of this locker has got the key by a call in the last
-// [holdfast.WithLocalHandover] and still has it. Else it costs what a writer's Lock does.
+// As long as a reader of this locker has key, one call in each [holdfast.WithLocalHandover] asks
+// Redis whether a writer waits, and the others make none. Else it costs what a writer's Lock does.
 func (l *RLocker) Lock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
 	return l.engine.Lock(ctx, key, opts...)
 }
 
-// TryLock makes one attempt: at most one round trip; see [holdfast.Locker]. It fails while a writer
+// TryLock makes one attempt: at most two round trips; see [holdfast.Locker]. It fails while a writer
 // has key or waits for it.
 func (l *RLocker) TryLock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
 	return l.engine.TryLock(ctx, key, opts...)
