@@ -6,7 +6,7 @@ var forOneHolder = []string{
 	"Cancel_JoinsTheContextsErrorAndCause", "Cancel_LeavesTheNextItsOwnTerms", "Cancel_OfOneWaiterLeavesTheOthers",
 	"Close_IsBoundedWhileRedisHangs", "Close_ReleasesAndEndsAll", "Close_RepeatsWhatFails", "Do_DoesNotRunWithoutTheLock",
 	"Do_WaitsAtMost", "Errors_NameTheKey", "F8_AnyBytesAreAKey", "ForceUnlock_OthersAreToldAtTheirRenewal",
-	"ForceUnlock_WakesWaiters", "G10_NumbersGrow", "G2_G3_RequestsArriveLate", "G2_ServerHangs",
+	"ForceUnlock_WakesWaiters", "G1_OneHolderAtATime", "G10_NumbersGrow", "G2_G3_RequestsArriveLate", "G2_ServerHangs",
 	"G4_AGrantToOneWhoLeavesGoesOn", "G4_LooksAgainAfterAReconnect", "G4_SubscribesThenTriesAgain",
 	"G5_AcquireTwiceCountsOnce", "G5_FencedAcquireTwiceCountsOnce", "G7_NothingIsLeftOver", "G9_AWaiterThatCannotSubscribe",
 	"Handover_IsInMemory", "Handover_LikeToLike", "Handover_LossEndsThePresentLease", "Handover_NotAfterANestedCallInDoubt",
