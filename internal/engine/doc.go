@@ -25,9 +25,12 @@
 // waiter, and so does every later caller. The engine gives a waiter no goroutine and no timer.
 // Its [Discipline] sends the commands, and gives the waiters the key: they race with other
 // processes (package racing), or stand in a queue in Redis (package queueing). What these keep
-// of a key, a waiter and a hold is opaque to the engine. A hold has one section at a time. A key has one
-// hold, or with [Config.Several] as many as Redis grants: then a caller makes a first attempt unless
-// others wait here, and the discipline serves waiters while the key is held here.
+// of a key, a waiter and a hold is opaque to the engine.
+//
+// A key has one hold, or with [Config.Several] as many as Redis grants: then a caller makes a first
+// attempt unless others wait here, and the discipline serves waiters while the key is held here. A
+// hold has one section at a time, or with [Config.Shares] several: readers of this process share
+// it. [Pair] joins the engines of the readers and of the writers of the same keys.
 //
 // The files, from the calls of users down to the state:
 //
@@ -35,6 +38,7 @@
 //	release.go, close.go, bind.go, list.go          Unlock, Close, Bind, Locks
 //	nested.go, handover.go, attempt.go              entries, sections and holds begin
 //	hold.go, section.go, waiters.go                 what they are
+//	share.go, pair.go                               readers share a hold, and know the writers
 //	undo.go, remains.go                             what no caller wants any more
 //	engine.go, watchdogs.go, observe.go, key.go     state of the locker and of a key
 //	fences.go, shard.go, discipline.go, backend.go  what the others build on

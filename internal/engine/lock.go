@@ -138,9 +138,9 @@ func (e *Engine) enter(ctx context.Context, name string, t Terms, onPlace func(i
 }
 
 // firstAttempt is the attempt of a caller that found no other caller here, or, with
-// Config.Several, none that waits. It runs on the
-// caller's own goroutine, which saves an uncontended lock a fifth of its time. If the
-// caller has to wait, firstAttempt returns its waiter.
+// Config.Several, none that waits. It runs on the caller's own goroutine, which saves an
+// uncontended lock a fifth of its time. If the caller has to wait, firstAttempt returns its
+// waiter.
 func (e *Engine) firstAttempt(ctx context.Context, k *Key, t Terms, onPlace func(int), wait bool) (*holdfast.Lease, *Waiter, error) {
 	defer e.Calls.End()
 	bounded, done := e.Calls.ContextFor(ctx)
