@@ -143,9 +143,16 @@ func TestRedisson(t *testing.T) {
 	for i, w := range all {
 		m, err := w.measure(1, 50*time.Millisecond, io.Discard)
 		require.NoError(t, err)
-		require.Empty(t, m.Notes, w.name)
+		stuck := false
+		for _, note := range m.Notes { // its read/write lock can miss the message that its writers may go on
+			require.Contains(t, note, "Redisson read/write", w.name)
+			require.Contains(t, note, errStuck.Error(), w.name)
+			stuck = true
+		}
 		for _, s := range w.subjects {
-			require.NotEmpty(t, m.Rounds[0][s.name], w.name)
+			if !stuck || s.name != "Redisson read/write" {
+				require.NotEmpty(t, m.Rounds[0][s.name], w.name)
+			}
 		}
 		if i == 0 {
 			javaWorkers[0].kill()
