@@ -29,8 +29,9 @@
 // together before any writer, and later readers wait again if another writer does. Of the
 // processes with writers that wait, the one that has waited longest is first. A wish ends
 // when the last waiter of its process has gone; the wish of a process that died delays others
-// by 3 s at most. Java neither notes wishes nor honours them: its readers pass by a writer that
-// waits.
+// by 3 s at most. A lock that is free waits for a second for those whose turn it is, however many
+// of them have died, and then takes whoever asks. Java neither notes wishes nor honours them: its
+// readers pass by a writer that waits.
 //
 // # Both at once
 //

@@ -34,7 +34,7 @@
 //
 //	key                                hash    mode -> read or write; owner -> entries, that of a writer with :write behind it; its expiry is that of its last entry
 //	{key}:owner:rwlock_timeout:1       string  1, and behind a space the label of the owner; its expiry is the lease of this owner. Java has none for writers, and one for each nested entry of a reader
-//	holdfast_wishes:{key}              hash    writer client, reader client or next client -> epoch ms until which the client counts as waiting; next is a reader that goes before the next writer
+//	holdfast_wishes:{key}              hash    writer client, reader client or next client -> epoch ms until which the client counts as waiting; next is a reader that goes before the next writer; free -> until when a free lock is left to those that go first
 //	redisson_rwlock:{key}              channel the message 0: the last reader has left; 1: a writer has, or a wish has ended
 //
 // and on each node of a quorum:

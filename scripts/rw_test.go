@@ -212,6 +212,47 @@ func TestG4_WishesEnd(t *testing.T) {
 	require.Zero(t, number(t, r.s, "EXISTS", wishes("k")))
 }
 
+// Those whose turn it is have a third of a wish to take a lock that is free, however many there are,
+// and however often they say so.
+func TestG4_AFreeLockDoesNotWaitForLong(t *testing.T) {
+	r := newReadWrites(t)
+	until := func() int64 { return number(t, r.s, "HGET", wishes("k"), "free") }
+	r.shares(ofA(1))
+	require.False(t, r.tries(writer(ofB(1)), wish).OK)
+	require.False(t, r.tries(ofC(1), wish).OK)
+	require.Zero(t, number(t, r.s, "HEXISTS", wishes("k"), "free"), "it is not")
+	r.ends(ofA(1))
+	r.refused(ofC(2))
+	require.Zero(t, number(t, r.s, "HEXISTS", wishes("k"), "free"), "a caller that does not wait cannot know how long")
+	before := serverMillis(t, r.s)
+	a := r.tries(ofC(3), wish)
+	require.False(t, a.OK)
+	require.LessOrEqual(t, a.Remaining, wish/3, "when to ask again")
+	first := until()
+	require.GreaterOrEqual(t, first, before+wish.Milliseconds()/3)
+	require.False(t, r.tries(ofC(4), wish).OK)
+	require.Equal(t, first, until())
+
+	passes := func() { r.s.Do(t, "HSET", wishes("k"), "free", decimal(serverMillis(t, r.s)-1)) }
+	passes()
+	r.shares(ofC(5))
+	require.Zero(t, number(t, r.s, "HEXISTS", wishes("k"), "free"))
+	require.False(t, r.tries(ofC(6), wish).OK, "not free: the writer keeps its turn")
+	r.ends(ofC(5))
+	require.False(t, r.tries(ofC(7), wish).OK, "and has as long again")
+	r.shares(writer(ofB(2)))
+	require.Zero(t, number(t, r.s, "HEXISTS", wishes("k"), "free"), "it came")
+	r.ends(writer(ofB(2)))
+
+	r.wishes("next", clientC)
+	require.False(t, r.tries(writer(ofA(2)), wish).OK)
+	r.s.Do(t, "HSET", wishes("k"), "free", decimal(serverMillis(t, r.s)+wish.Milliseconds()+60000)) // before the clock jumped back
+	require.False(t, r.tries(writer(ofA(3)), wish).OK)
+	require.Less(t, until(), serverMillis(t, r.s)+wish.Milliseconds())
+	passes()
+	r.shares(writer(ofA(4)))
+}
+
 // later says whether the server's clock has moved on since its last whole millisecond.
 func (r *harness) later() bool {
 	before := serverMillis(r.t, r.s)

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// wishLasts is for how long a process counts as waiting after its last attempt. So long a
-	// process that has died keeps others from a lock that is free.
+	// wishLasts is for how long a process counts as waiting after its last attempt. If its turn has
+	// come, others leave it a lock that is free for a third of that.
 	wishLasts = 3 * time.Second
 	// wishAgain is how often a process that waits tries again, which renews its wish.
 	wishAgain = time.Second

@@ -1,12 +1,14 @@
 -- rw_acquire: take a read/write lock for a reader or a writer that has never held it; with fencing, reserve fence numbers for the
 -- hold. A reader may have it beside other readers, and beside a writer that is its own caller.
 -- Who waits has a wish. While a writer has one, readers that come later are refused, and so are other writers whose wish is younger.
--- After the turn of a writer, the readers that have waited meanwhile are next: they go before other writers.
+-- After the turn of a writer, the readers that have waited meanwhile are next: they go before other writers. Those whose turn it is have
+-- a third of a wish to take a lock that is free: after that, whoever asks may have it.
 -- KEYS[1]  the lock, hash: mode -> read or write, owner -> count
 -- KEYS[2]  the owner's tombstone, string
 -- KEYS[3]  the owner's time-out key, string: 1, and behind a space the label of the owner, if it has one. It expires with the lease
 -- KEYS[4]  the wishes, hash: writer client, reader client or next client -> epoch ms until which the wish of the client counts, a
---          space, and since when it has it; next is a reader that goes before other writers
+--          space, and since when it has it; next is a reader that goes before other writers. free -> epoch ms until
+--          which others are refused although the lock is free
 -- KEYS[5]  the witness, see parts/living.lua
 -- KEYS[6]  with fencing: the fence counter, string: the last number reserved
 -- ARGV[1]  owner; that of a writer ends with :write
@@ -52,10 +54,13 @@ end
 if not found and not beside then
   --@include parts/now.lua
   local wished, first, since, until_writers, until_next, next = redis.call('HGETALL', wishes), math.huge, now, 0, 0, false
+  local free
   for i = 1, #wished, 2 do
     local who, of = string.match(wished[i], '^(%l+) (.*)$')
     local ends, began = string.match(wished[i + 1], '^(%d+) (%d+)$')
-    if not ends or tonumber(ends) <= now or ends - now > 60000 then -- the clock has jumped back
+    if wished[i] == 'free' then
+      free = tonumber(wished[i + 1])
+    elseif not ends or tonumber(ends) <= now or ends - now > 60000 then -- the clock has jumped back
       redis.call('HDEL', wishes, wished[i])
     elseif who == 'writer' then
       until_writers, first = math.max(until_writers, ends), math.min(first, began)
@@ -74,6 +79,20 @@ if not found and not beside then
     answer = until_next - now
   elseif until_writers > 0 and (writes and first < since or not writes and not next) then
     answer = until_writers - now
+  end
+  local over = free and not mode and free <= now
+  if free and (over or mode or not answer or free - now > 60000) then
+    redis.call('HDEL', wishes, 'free')
+    free = nil
+  end
+  if over then
+    answer = nil
+  elseif answer and not mode then
+    if not free and wish ~= '0' then
+      free = now + math.floor(wish / 3)
+      redis.pcall('HSET', wishes, 'free', free)
+    end
+    answer = free and math.min(answer, free - now) or answer
   end
   if answer then
     if wish ~= '0' then

@@ -95,9 +95,9 @@ var kinds = map[string]struct {
 	"fair":      {bounds{free: 1500 * time.Millisecond, orphan: time.Second}, 3},
 	"multilock": {bounds{free: 1500 * time.Millisecond, orphan: time.Second}, 10},
 	"semaphore": {bounds{free: 1050 * time.Millisecond, orphan: time.Second}, 2},
-	// The wish of a process that Redis does not hear any more counts for three seconds, and those of a
-	// writer and of readers that are next may follow one another.
-	"rwlock": {bounds{free: 10050 * time.Millisecond, orphan: time.Second}, 2},
+	// Processes that Redis does not hear any more have a second to take a lock that is free. Without
+	// messages, an attempt each second finds out that it is free, and that their second is over.
+	"rwlock": {bounds{free: 3150 * time.Millisecond, orphan: time.Second}, 2},
 }
 
 // of are the bounds at a lease: with the longest pause between calls that fail.
