@@ -89,13 +89,12 @@ func TestG1_AWriterIsAlone(t *testing.T) {
 func TestG4_ReadersGoBeforeTheNextWriter(t *testing.T) {
 	s := redistest.Start(t)
 	ctx := t.Context()
-	l, other, third := userLocker(t, s), userLocker(t, s), userLocker(t, s)
+	l, other, third := userLocker(t, s, holdfast.WithLocalHandover(0)), userLocker(t, s), userLocker(t, s)
 	w := locktest.Lock(t, l, ctx, "k")
 	next := locktest.GoLock(l, ctx, "k")
 	elsewhere := locktest.GoLock(third, ctx, "k")
 	readers := []<-chan locktest.Acquired{locktest.GoLock(l.RLocker(), ctx, "k"), locktest.GoLock(other.RLocker(), ctx, "k"), locktest.GoLock(other.RLocker(), ctx, "k")}
 	locktest.Await(t, func() bool { return waits(t, s, "k", "reader") == 2 && waits(t, s, "k", "writer") == 1 })
-	time.Sleep(20 * time.Millisecond) // the tenure
 	require.NoError(t, w.Unlock(ctx))
 	var leases []*holdfast.Lease
 	for _, reader := range readers {
@@ -162,11 +161,10 @@ func TestG4_AWaitingWriterEndsSharing(t *testing.T) {
 // However long readers follow one another, they have one hold, as long as no writer waits.
 func TestG9_ReadersThatFollowOneAnotherHaveOneHold(t *testing.T) {
 	s := redistest.Start(t)
-	l := userLocker(t, s, holdfast.WithLocalHandover(time.Millisecond))
+	l := userLocker(t, s, holdfast.WithLocalHandover(0)) // each tenure is over at once
 	ctx := t.Context()
 	last := locktest.Lock(t, l.RLocker(), ctx, "k")
 	for range 50 {
-		time.Sleep(2 * time.Millisecond) // the tenure is over
 		next := locktest.Lock(t, l.RLocker(), ctx, "k")
 		require.Equal(t, last.Owner(), next.Owner())
 		require.NoError(t, last.Unlock(ctx))
@@ -175,7 +173,6 @@ func TestG9_ReadersThatFollowOneAnotherHaveOneHold(t *testing.T) {
 	require.Equal(t, 2, locktest.Number(t, s, "HLEN", "k"), "the mode, and one reader")
 	writes := locktest.GoLock(l, ctx, "k")
 	locktest.Await(t, func() bool { return waits(t, s, "k", "writer") == 1 })
-	time.Sleep(2 * time.Millisecond)
 	_, err := l.RLocker().TryLock(ctx, "k")
 	require.ErrorIs(t, err, holdfast.ErrNotAcquired)
 	require.NoError(t, locktest.Next(t, last, writes).Unlock(ctx))
@@ -279,8 +276,9 @@ func TestG1_NoHandOverBesideAReader(t *testing.T) {
 	l := userLocker(t, s, holdfast.WithLocalHandover(20*time.Second))
 	ctx := t.Context()
 	w := locktest.Lock(t, l, ctx, "k")
-	next := locktest.GoLock(l, ctx, "k")
-	time.Sleep(100 * time.Millisecond) // it waits in memory, of which nobody tells
+	telling := &locktest.TellingContext{Context: ctx, Waiting: make(chan struct{})}
+	next := locktest.GoLock(l, telling, "k")
+	locktest.Within(t, telling.Waiting)
 	r := locktest.Lock(t, l.RLocker(), w.Bind(ctx), "k")
 	require.NoError(t, w.Unlock(ctx))
 	locktest.Await(t, func() bool { return waits(t, s, "k", "writer") == 1 || len(next) == 1 })

@@ -30,7 +30,7 @@ func Run(t *testing.T, d locktest.Kind) {
 	t.Run("F15_AnswersOfOtherMasters", func(t *testing.T) { testOthersAnswer(t, d) })
 	t.Run("F13_F26_Changes", func(t *testing.T) { testChanges(t, d) })
 	t.Run("F25_Replicas", func(t *testing.T) { testReplicas(t, d) })
-	if !d.Permits { // it makes locks by hand
+	if !d.Permits && !d.ReadWrite { // it makes locks by hand
 		t.Run("Locks", func(t *testing.T) { testLocks(t, d) })
 	}
 }

@@ -33,7 +33,7 @@ func Run(t *testing.T, d locktest.Kind) {
 	t.Run("F25_LastWriteLostByCommand", func(t *testing.T) { testLastWriteLost(t, d, (*redistest.Sentinel).Failover) })
 	t.Run("F35_ManyWaiters", func(t *testing.T) { testManyWaiters(t, d) })
 	t.Run("F27_MissedSwitch", func(t *testing.T) { testMissedSwitch(t, d) })
-	if !d.Permits { // it makes locks by hand
+	if !d.Permits && !d.ReadWrite { // it makes locks by hand
 		t.Run("F25_Locks", func(t *testing.T) { testLocks(t, d) })
 	}
 }
@@ -42,8 +42,8 @@ func Run(t *testing.T, d locktest.Kind) {
 // what comes so soon has not waited for the end of one.
 const prompt = 20 * time.Second
 
-// lease outlasts a fail-over.
-const lease = 45 * time.Second
+// lease is more than twice as long as the longest fail-over for which tests wait.
+const lease = 100 * time.Second
 
 // open opens a locker for which a fail-over is no outage.
 func open(t *testing.T, d locktest.Kind, client rueidis.Client) locktest.Locker {
@@ -88,7 +88,7 @@ func testFailover(t *testing.T, d locktest.Kind, begin func(*redistest.Sentinel)
 		locktest.Await(t, func() bool { return d.Waiting(t, s.Master(), key) == 1 })
 	}
 	replicated(t, s)
-	began, over := time.Now(), make(chan struct{})
+	over := make(chan struct{})
 	var callers sync.WaitGroup
 	for i := range 4 {
 		callers.Go(func() {
@@ -114,11 +114,6 @@ func testFailover(t *testing.T, d locktest.Kind, begin func(*redistest.Sentinel)
 	old := begin(s)
 	s.AwaitMaster(t, old)
 	switched := time.Now()
-	if took := switched.Sub(began); took > lease/2 {
-		close(over)
-		callers.Wait()
-		t.Skipf("the Sentinels took %v: replicas may have forgotten the holds", took)
-	}
 	for _, l := range held {
 		locktest.Await(t, func() bool { return l.Deadline().Add(-lease).After(switched) || l.Err() != nil })
 		require.NoError(t, l.Err())
@@ -142,7 +137,6 @@ func testHangs(t *testing.T, d locktest.Kind) {
 	replicated(t, s)
 	old := s.AwaitMaster(t, nil)
 	old.Pause()
-	began := time.Now()
 	var unlocked []<-chan error
 	var locked []<-chan locktest.Acquired
 	for i, l := range held {
@@ -151,9 +145,6 @@ func testHangs(t *testing.T, d locktest.Kind) {
 		locked = append(locked, locktest.GoLock(locker, locktest.Bounded(t), fmt.Sprint("free:", i)))
 	}
 	s.AwaitMaster(t, old)
-	if took := time.Since(began); took > lease/2 {
-		t.Skipf("the Sentinels took %v: leases may have ended", took)
-	}
 	for i := range held {
 		require.NoError(t, locktest.Within(t, unlocked[i]))
 		require.NoError(t, locktest.Got(t, locked[i]).Unlock(locktest.Bounded(t)))
