@@ -246,11 +246,12 @@ func (a *caller) force(ctx context.Context) {
 	a.c.judge.force(-1, err)
 }
 
-// leave notes that a holder is about to unlock by itself.
+// leave notes that a holder is about to unlock by itself: its section is over.
 func (j *judge) leave(name string, h *holder) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	k := j.keys[name]
+	k.counter.ends(h, j.c.began)
 	delete(k.holders, h)
 	if !h.reads {
 		k.written = time.Now().Add(j.c.lease) // at the latest

@@ -269,6 +269,7 @@ func (c *campaign) lead(t *testing.T, live func(*sync.WaitGroup)) {
 		_ = c.locker(p).Close()
 	}
 	c.side.Wait()
+	c.histories()
 	c.leftovers()
 }
 
@@ -296,6 +297,18 @@ func (c *campaign) renew(process int) {
 	c.judge.asks("Close")
 	c.judge.say("process %d has closed its locker in %v: %v", process, time.Since(began), err)
 	c.judge.excuse(2 * c.lease) // it may not have been able to release all
+}
+
+// histories looks at what holders have seen of each key. Those of a ForceUnlock do not know at once
+// that they are holders no more, and those of permits work side by side.
+func (c *campaign) histories() {
+	c.judge.mu.Lock()
+	defer c.judge.mu.Unlock()
+	for name, k := range c.judge.keys {
+		if name != "forced" && c.permits == 1 && !k.counter.linearizable() {
+			c.judge.breaks("HISTORY of %s: %d sections are not linearizable", name, len(k.counter.history))
+		}
+	}
 }
 
 // leftovers looks at the servers when the last lease must be over.

@@ -47,6 +47,7 @@ func (f *figure) note(d time.Duration, where string) {
 type key struct {
 	holders map[*holder]bool
 	waiters map[*waiter]bool
+	counter counter
 	fence   int64
 	wrote   int64     // the largest fence of a writer
 	written time.Time // when a writer ended last
@@ -72,6 +73,7 @@ type holder struct {
 	since   time.Time
 	plain   bool // neither a fixed lease nor a cap was asked for
 	reads   bool // others may read beside it
+	seen    section
 }
 
 func (h *holder) believes() bool {
@@ -166,7 +168,8 @@ func (j *judge) served(name string, w *waiter, l lease, fence int64) *holder {
 	defer j.mu.Unlock()
 	k := j.keys[name]
 	delete(k.waiters, w)
-	h := &holder{lease: l, who: w.who, process: w.process, since: time.Now(), plain: w.plain, reads: w.reads}
+	h := &holder{lease: l, who: w.who, process: w.process, since: time.Now(), plain: w.plain, reads: w.reads,
+		seen: section{reads: w.reads, first: k.counter.value, fence: fence}}
 	j.grants++
 	j.note("%s has %s for %v", w.who, name, time.Until(l.Deadline()))
 	if h.believes() && k.forcing == 0 {

@@ -49,6 +49,7 @@ var mistakes = []struct {
 	{"revive the lost", "semaphore", &seed.ReviveLost, "ORPHAN", 0, cut{what: sim.Straggle, long: cutLease * 5 / 6}},
 	{"end the shared", "rwlock", &seed.EndShared, "OVERLAP", 5, cut{}},
 	{"write beside readers", "rwlock", &seed.WriteBeside, "OVERLAP", 5, cut{}},
+	{"write beside readers", "rwlock", &seed.WriteBeside, "HISTORY", 5, cut{}},
 	{"no wishes", "rwlock", &seed.NoWishes, "STARVES", 5, cut{}},
 	{"hand over any", "rlock", &seed.HandOverAny, "TERMS", 30, cut{}},
 }
