@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -15,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/locktest/contract"
 	"github.com/holdfast-go/holdfast/internal/locktest/faults"
 	"github.com/holdfast-go/holdfast/internal/locktest/sentinel"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/sim"
 	"github.com/holdfast-go/holdfast/rwlock"
 )
 
@@ -96,7 +97,13 @@ func TestFaults_OnRedis(t *testing.T) { faults.RunReal(t, writers) }
 
 func TestFaults(t *testing.T) { faults.Run(t, writers.InVirtualTime()) }
 
-func userLocker(t testing.TB, s *redistest.Server, opts ...holdfast.Option) *rwlock.Locker {
+// inVirtualTime runs a test in a bubble, with a server of its own. A request or a reply takes 20 µs.
+func inVirtualTime(t *testing.T, run func(*testing.T, *sim.Server)) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { run(t, sim.Start(t, &sim.Network{Trip: 20 * time.Microsecond})) })
+}
+
+func userLocker(t testing.TB, s locktest.Server, opts ...holdfast.Option) *rwlock.Locker {
 	l, err := rwlock.New(s.Client(t), opts...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, l.Close()) })
@@ -104,7 +111,7 @@ func userLocker(t testing.TB, s *redistest.Server, opts ...holdfast.Option) *rwl
 }
 
 // waits is how many processes wait for key as that: writer, reader or next.
-func waits(t testing.TB, s *redistest.Server, key, as string) (n int) {
+func waits(t testing.TB, s locktest.Server, key, as string) (n int) {
 	for _, field := range locktest.Strings(t, s, "HKEYS", "holdfast_wishes:{"+key+"}") {
 		if strings.HasPrefix(field, as+" ") {
 			n++

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/sim"
 )
 
 // Readers of one process share a hold: the second makes no call, and only the last releases.
@@ -44,247 +45,257 @@ func TestReadersShareAHold(t *testing.T) {
 
 // A hold that is lost ends all that share it, and only them.
 func TestG3_ALossEndsThoseThatShareTheHold(t *testing.T) {
-	s := redistest.Start(t)
-	l := userLocker(t, s, holdfast.WithLocalHandover(20*time.Second), holdfast.WithLease(20*time.Second))
-	ctx := t.Context()
-	a, b := locktest.Lock(t, l.RLocker(), ctx, "k"), locktest.Lock(t, l.RLocker(), ctx, "k")
-	own := locktest.Lock(t, l.RLocker(), ctx, "k", holdfast.FixedLease(time.Hour))
-	require.NotEqual(t, a.Owner(), own.Owner())
-	s.Do(t, "HDEL", "k", a.Owner())
-	for _, lease := range []*holdfast.Lease{a, b} {
-		locktest.Within(t, lease.Done())
-		require.ErrorIs(t, lease.Unlock(ctx), holdfast.ErrLost)
-	}
-	require.NoError(t, own.Err())
-	require.NoError(t, own.Unlock(ctx))
+	inVirtualTime(t, func(t *testing.T, s *sim.Server) {
+		l := userLocker(t, s, holdfast.WithLocalHandover(20*time.Second), holdfast.WithLease(20*time.Second))
+		ctx := t.Context()
+		a, b := locktest.Lock(t, l.RLocker(), ctx, "k"), locktest.Lock(t, l.RLocker(), ctx, "k")
+		own := locktest.Lock(t, l.RLocker(), ctx, "k", holdfast.FixedLease(time.Hour))
+		require.NotEqual(t, a.Owner(), own.Owner())
+		s.Do(t, "HDEL", "k", a.Owner())
+		for _, lease := range []*holdfast.Lease{a, b} {
+			locktest.Within(t, lease.Done())
+			require.ErrorIs(t, lease.Unlock(ctx), holdfast.ErrLost)
+		}
+		require.NoError(t, own.Err())
+		require.NoError(t, own.Unlock(ctx))
+	})
 }
 
 // A writer waits for all readers, of its own process too, and readers for it.
 func TestG1_AWriterIsAlone(t *testing.T) {
-	s := redistest.Start(t)
-	unshared := holdfast.WithLocalHandover(0)
-	l, other := userLocker(t, s, unshared), userLocker(t, s, unshared)
-	ctx := t.Context()
-	for range 3 {
-		a, b := locktest.Lock(t, l.RLocker(), ctx, "k"), locktest.Lock(t, other.RLocker(), ctx, "k")
-		writes := locktest.GoLock(l, ctx, "k")
-		locktest.Await(t, func() bool { return waits(t, s, "k", "writer") == 1 })
-		reads := locktest.GoLock(l.RLocker(), ctx, "k") // later than the writer
-		elsewhere := locktest.GoLock(other.RLocker(), ctx, "k")
-		locktest.Await(t, func() bool { return waits(t, s, "k", "reader") == 2 })
-		require.NoError(t, a.Unlock(ctx))
-		require.Empty(t, writes)
-		w := locktest.Next(t, b, writes)
-		_, err := other.RLocker().TryLock(ctx, "k")
-		require.ErrorIs(t, err, holdfast.ErrNotAcquired)
-		require.Empty(t, reads)
-		a, b = locktest.Next(t, w, reads), locktest.Got(t, elsewhere)
-		require.NoError(t, a.Unlock(ctx))
-		require.NoError(t, b.Unlock(ctx))
-	}
-	locktest.Await(t, func() bool { return locktest.Number(t, s, "DBSIZE") == 0 })
+	inVirtualTime(t, func(t *testing.T, s *sim.Server) {
+		unshared := holdfast.WithLocalHandover(0)
+		l, other := userLocker(t, s, unshared), userLocker(t, s, unshared)
+		ctx := t.Context()
+		for range 3 {
+			a, b := locktest.Lock(t, l.RLocker(), ctx, "k"), locktest.Lock(t, other.RLocker(), ctx, "k")
+			writes := locktest.GoLock(l, ctx, "k")
+			locktest.Await(t, func() bool { return waits(t, s, "k", "writer") == 1 })
+			reads := locktest.GoLock(l.RLocker(), ctx, "k") // later than the writer
+			elsewhere := locktest.GoLock(other.RLocker(), ctx, "k")
+			locktest.Await(t, func() bool { return waits(t, s, "k", "reader") == 2 })
+			require.NoError(t, a.Unlock(ctx))
+			require.Empty(t, writes)
+			w := locktest.Next(t, b, writes)
+			_, err := other.RLocker().TryLock(ctx, "k")
+			require.ErrorIs(t, err, holdfast.ErrNotAcquired)
+			require.Empty(t, reads)
+			a, b = locktest.Next(t, w, reads), locktest.Got(t, elsewhere)
+			require.NoError(t, a.Unlock(ctx))
+			require.NoError(t, b.Unlock(ctx))
+		}
+		locktest.Await(t, func() bool { return locktest.Number(t, s, "DBSIZE") == 0 })
+	})
 }
 
 // The readers of all processes that wait for a writer go in before the next writer.
 func TestG4_ReadersGoBeforeTheNextWriter(t *testing.T) {
-	s := redistest.Start(t)
-	ctx := t.Context()
-	l, other, third := userLocker(t, s, holdfast.WithLocalHandover(0)), userLocker(t, s), userLocker(t, s)
-	w := locktest.Lock(t, l, ctx, "k")
-	next := locktest.GoLock(l, ctx, "k")
-	elsewhere := locktest.GoLock(third, ctx, "k")
-	readers := []<-chan locktest.Acquired{locktest.GoLock(l.RLocker(), ctx, "k"), locktest.GoLock(other.RLocker(), ctx, "k"), locktest.GoLock(other.RLocker(), ctx, "k")}
-	locktest.Await(t, func() bool { return waits(t, s, "k", "reader") == 2 && waits(t, s, "k", "writer") == 1 })
-	require.NoError(t, w.Unlock(ctx))
-	var leases []*holdfast.Lease
-	for _, reader := range readers {
-		leases = append(leases, locktest.Got(t, reader))
-	}
-	require.Empty(t, next)
-	require.Empty(t, elsewhere)
-	for _, lease := range leases {
-		require.NoError(t, lease.Unlock(ctx))
-	}
-	select {
-	case a := <-next:
-		require.NoError(t, a.Err)
-		require.NoError(t, a.Lease.Unlock(ctx))
-		require.NoError(t, locktest.Got(t, elsewhere).Unlock(ctx))
-	case a := <-elsewhere:
-		require.NoError(t, a.Err)
-		require.NoError(t, a.Lease.Unlock(ctx))
-		require.NoError(t, locktest.Got(t, next).Unlock(ctx))
-	}
+	inVirtualTime(t, func(t *testing.T, s *sim.Server) {
+		ctx := t.Context()
+		l, other, third := userLocker(t, s, holdfast.WithLocalHandover(0)), userLocker(t, s), userLocker(t, s)
+		w := locktest.Lock(t, l, ctx, "k")
+		next := locktest.GoLock(l, ctx, "k")
+		elsewhere := locktest.GoLock(third, ctx, "k")
+		readers := []<-chan locktest.Acquired{locktest.GoLock(l.RLocker(), ctx, "k"), locktest.GoLock(other.RLocker(), ctx, "k"), locktest.GoLock(other.RLocker(), ctx, "k")}
+		locktest.Await(t, func() bool { return waits(t, s, "k", "reader") == 2 && waits(t, s, "k", "writer") == 1 })
+		require.NoError(t, w.Unlock(ctx))
+		var leases []*holdfast.Lease
+		for _, reader := range readers {
+			leases = append(leases, locktest.Got(t, reader))
+		}
+		require.Empty(t, next)
+		require.Empty(t, elsewhere)
+		for _, lease := range leases {
+			require.NoError(t, lease.Unlock(ctx))
+		}
+		select {
+		case a := <-next:
+			require.NoError(t, a.Err)
+			require.NoError(t, a.Lease.Unlock(ctx))
+			require.NoError(t, locktest.Got(t, elsewhere).Unlock(ctx))
+		case a := <-elsewhere:
+			require.NoError(t, a.Err)
+			require.NoError(t, a.Lease.Unlock(ctx))
+			require.NoError(t, locktest.Got(t, next).Unlock(ctx))
+		}
+	})
 }
 
 // A wish ends with the last writer that waits: readers go on at once.
 func TestG4_AWriterGivesUp(t *testing.T) {
-	r := locktest.NewLayout(t)
-	s, unshared := r.Server, holdfast.WithLocalHandover(0)
-	l, other := userLocker(t, s, unshared), userLocker(t, s, unshared)
-	ctx := t.Context()
-	a := locktest.Lock(t, l.RLocker(), ctx, "k")
-	gone, cancel := context.WithCancel(ctx)
-	writes := locktest.GoLock(other, gone, "k")
-	locktest.Await(t, func() bool { return waits(t, s, "k", "writer") == 1 })
-	_, err := other.RLocker().TryLock(ctx, "k")
-	require.ErrorIs(t, err, holdfast.ErrNotAcquired)
-	reads := locktest.GoLock(other.RLocker(), ctx, "k")
-	locktest.Await(t, func() bool { return waits(t, s, "k", "reader") == 1 })
-	cancel()
-	require.ErrorIs(t, locktest.Within(t, writes).Err, context.Canceled)
-	require.Equal(t, "1", r.Hears("redisson_rwlock:{k}"), "before the wish ends by itself")
-	b := locktest.Got(t, reads)
-	locktest.Await(t, func() bool { return locktest.Number(t, s, "EXISTS", "holdfast_wishes:{k}") == 0 })
-	require.NoError(t, a.Unlock(ctx))
-	require.NoError(t, b.Unlock(ctx))
+	inVirtualTime(t, func(t *testing.T, s *sim.Server) {
+		l, other := userLocker(t, s, holdfast.WithLocalHandover(0)), userLocker(t, s, holdfast.WithLocalHandover(0))
+		ctx := t.Context()
+		a := locktest.Lock(t, l.RLocker(), ctx, "k")
+		gone, cancel := context.WithCancel(ctx)
+		writes := locktest.GoLock(other, gone, "k")
+		locktest.Await(t, func() bool { return waits(t, s, "k", "writer") == 1 })
+		_, err := other.RLocker().TryLock(ctx, "k")
+		require.ErrorIs(t, err, holdfast.ErrNotAcquired)
+		reads := locktest.GoLock(other.RLocker(), ctx, "k")
+		locktest.Await(t, func() bool { return waits(t, s, "k", "reader") == 1 })
+		given := time.Now()
+		cancel()
+		require.ErrorIs(t, locktest.Within(t, writes).Err, context.Canceled)
+		b := locktest.Got(t, reads)
+		require.Less(t, time.Since(given), 10*time.Millisecond, "neither the end of the wish nor a look each second")
+		locktest.Await(t, func() bool { return locktest.Number(t, s, "EXISTS", "holdfast_wishes:{k}") == 0 })
+		require.NoError(t, a.Unlock(ctx))
+		require.NoError(t, b.Unlock(ctx))
+	})
 }
 
 // While a writer of this process waits, a hold of its readers is shared for a tenure at most.
 func TestG4_AWaitingWriterEndsSharing(t *testing.T) {
-	s := redistest.Start(t)
-	l := userLocker(t, s)
-	ctx := t.Context()
-	r := locktest.Lock(t, l.RLocker(), ctx, "k")
-	writes := locktest.GoLock(l, ctx, "k")
-	locktest.Await(t, func() bool { return waits(t, s, "k", "writer") == 1 })
-	locktest.Await(t, func() bool { // after a tenure
-		another, err := l.RLocker().TryLock(ctx, "k")
-		if err == nil {
-			require.NoError(t, another.Unlock(ctx))
-		}
-		return errors.Is(err, holdfast.ErrNotAcquired)
+	inVirtualTime(t, func(t *testing.T, s *sim.Server) {
+		l := userLocker(t, s)
+		ctx := t.Context()
+		r := locktest.Lock(t, l.RLocker(), ctx, "k")
+		writes := locktest.GoLock(l, ctx, "k")
+		locktest.Await(t, func() bool { return waits(t, s, "k", "writer") == 1 })
+		locktest.Await(t, func() bool { // after a tenure
+			another, err := l.RLocker().TryLock(ctx, "k")
+			if err == nil {
+				require.NoError(t, another.Unlock(ctx))
+			}
+			return errors.Is(err, holdfast.ErrNotAcquired)
+		})
+		require.NoError(t, locktest.Next(t, r, writes).Unlock(ctx))
 	})
-	require.NoError(t, locktest.Next(t, r, writes).Unlock(ctx))
 }
 
 // However long readers follow one another, they have one hold, as long as no writer waits.
 func TestG9_ReadersThatFollowOneAnotherHaveOneHold(t *testing.T) {
-	s := redistest.Start(t)
-	l := userLocker(t, s, holdfast.WithLocalHandover(0)) // each tenure is over at once
-	ctx := t.Context()
-	last := locktest.Lock(t, l.RLocker(), ctx, "k")
-	for range 50 {
-		next := locktest.Lock(t, l.RLocker(), ctx, "k")
-		require.Equal(t, last.Owner(), next.Owner())
-		require.NoError(t, last.Unlock(ctx))
-		last = next
-	}
-	require.Equal(t, 2, locktest.Number(t, s, "HLEN", "k"), "the mode, and one reader")
-	writes := locktest.GoLock(l, ctx, "k")
-	locktest.Await(t, func() bool { return waits(t, s, "k", "writer") == 1 })
-	_, err := l.RLocker().TryLock(ctx, "k")
-	require.ErrorIs(t, err, holdfast.ErrNotAcquired)
-	require.NoError(t, locktest.Next(t, last, writes).Unlock(ctx))
+	inVirtualTime(t, func(t *testing.T, s *sim.Server) {
+		l := userLocker(t, s, holdfast.WithLocalHandover(0)) // each tenure is over at once
+		ctx := t.Context()
+		last := locktest.Lock(t, l.RLocker(), ctx, "k")
+		for range 50 {
+			next := locktest.Lock(t, l.RLocker(), ctx, "k")
+			require.Equal(t, last.Owner(), next.Owner())
+			require.NoError(t, last.Unlock(ctx))
+			last = next
+		}
+		require.Equal(t, 2, locktest.Number(t, s, "HLEN", "k"), "the mode, and one reader")
+		writes := locktest.GoLock(l, ctx, "k")
+		locktest.Await(t, func() bool { return waits(t, s, "k", "writer") == 1 })
+		_, err := l.RLocker().TryLock(ctx, "k")
+		require.ErrorIs(t, err, holdfast.ErrNotAcquired)
+		require.NoError(t, locktest.Next(t, last, writes).Unlock(ctx))
+	})
 }
 
 // Readers reserve no numbers: else what one gives back could lie below that of another.
 func TestG10_AWriterIsAfterAllReaders(t *testing.T) {
-	s := redistest.Start(t)
-	opts := []holdfast.Option{holdfast.WithFencing(), holdfast.WithLocalHandover(time.Second)}
-	w, a, b := userLocker(t, s, opts...), userLocker(t, s, opts...), userLocker(t, s, opts...)
-	ctx := t.Context()
-	before := locktest.Lock(t, w, ctx, "k")
-	waiting := []<-chan locktest.Acquired{locktest.GoLock(a.RLocker(), ctx, "k"), locktest.GoLock(b.RLocker(), ctx, "k")}
-	locktest.Await(t, func() bool { return waits(t, s, "k", "reader") == 2 })
-	require.NoError(t, before.Unlock(ctx))
-	first, last := locktest.Got(t, waiting[0]), locktest.Got(t, waiting[1])
-	if first.Fence() > last.Fence() {
-		first, last = last, first
-	}
-	require.Greater(t, first.Fence(), before.Fence())
-	require.NoError(t, last.Unlock(ctx))
-	require.NoError(t, first.Unlock(ctx))
-	after := locktest.Lock(t, w, ctx, "k")
-	require.Greater(t, after.Fence(), last.Fence())
-	require.NoError(t, after.Unlock(ctx))
+	inVirtualTime(t, func(t *testing.T, s *sim.Server) {
+		opts := []holdfast.Option{holdfast.WithFencing(), holdfast.WithLocalHandover(time.Second)}
+		w, a, b := userLocker(t, s, opts...), userLocker(t, s, opts...), userLocker(t, s, opts...)
+		ctx := t.Context()
+		before := locktest.Lock(t, w, ctx, "k")
+		waiting := []<-chan locktest.Acquired{locktest.GoLock(a.RLocker(), ctx, "k"), locktest.GoLock(b.RLocker(), ctx, "k")}
+		locktest.Await(t, func() bool { return waits(t, s, "k", "reader") == 2 })
+		require.NoError(t, before.Unlock(ctx))
+		first, last := locktest.Got(t, waiting[0]), locktest.Got(t, waiting[1])
+		if first.Fence() > last.Fence() {
+			first, last = last, first
+		}
+		require.Greater(t, first.Fence(), before.Fence())
+		require.NoError(t, last.Unlock(ctx))
+		require.NoError(t, first.Unlock(ctx))
+		after := locktest.Lock(t, w, ctx, "k")
+		require.Greater(t, after.Fence(), last.Fence())
+		require.NoError(t, after.Unlock(ctx))
+	})
 }
 
 // A writer may read, and release; others read beside it then.
 func TestDowngrade(t *testing.T) {
-	s := redistest.Start(t)
-	l, other := userLocker(t, s, holdfast.WithFencing(), holdfast.WithLocalHandover(20*time.Second)), userLocker(t, s, holdfast.WithFencing())
-	ctx := t.Context()
-	w := locktest.Lock(t, l, ctx, "k")
-	waiting := locktest.GoLock(l, ctx, "k") // a hand-over to it would be beside the reader
-	blocked := locktest.GoLock(l.RLocker(), ctx, "k")
-	locktest.Await(t, func() bool { return waits(t, s, "k", "reader") == 1 })
-	r := locktest.Lock(t, l.RLocker(), w.Bind(ctx), "k")
-	require.Equal(t, w.Fence(), r.Fence())
-	again := locktest.Lock(t, l.RLocker(), r.Bind(w.Bind(ctx)), "k")
-	inner := locktest.Lock(t, l, w.Bind(r.Bind(ctx)), "k")
-	require.Equal(t, w.Owner(), inner.Owner())
-	require.NoError(t, inner.Unlock(ctx))
-	require.NoError(t, again.Unlock(ctx))
-	status, err := other.Inspect(ctx, "k")
-	require.NoError(t, err)
-	require.Equal(t, []any{"write", 1, w.Owner()}, []any{status.Mode, status.Readers, status.Owner})
-	bound := r.Bind(w.Bind(ctx))
-	require.NoError(t, w.Unlock(ctx))
-	beside := locktest.Got(t, blocked)
-	require.Greater(t, beside.Fence(), r.Fence())
-	require.Empty(t, waiting)
-	_, err = l.Lock(bound, "k")
-	require.Error(t, err)
-	_, err = l.Lock(r.Bind(ctx), "k")
-	require.ErrorIs(t, err, holdfast.ErrUpgrade)
-	require.NoError(t, beside.Unlock(ctx))
-	next := locktest.Next(t, r, waiting)
-	require.Greater(t, next.Fence(), beside.Fence())
-	require.NoError(t, next.Unlock(ctx))
-	_, err = l.RLocker().Lock(w.Bind(ctx), "k")
-	require.ErrorIs(t, err, holdfast.ErrReleased)
+	inVirtualTime(t, func(t *testing.T, s *sim.Server) {
+		l, other := userLocker(t, s, holdfast.WithFencing(), holdfast.WithLocalHandover(20*time.Second)), userLocker(t, s, holdfast.WithFencing())
+		ctx := t.Context()
+		w := locktest.Lock(t, l, ctx, "k")
+		waiting := locktest.GoLock(l, ctx, "k") // a hand-over to it would be beside the reader
+		blocked := locktest.GoLock(l.RLocker(), ctx, "k")
+		locktest.Await(t, func() bool { return waits(t, s, "k", "reader") == 1 })
+		r := locktest.Lock(t, l.RLocker(), w.Bind(ctx), "k")
+		require.Equal(t, w.Fence(), r.Fence())
+		again := locktest.Lock(t, l.RLocker(), r.Bind(w.Bind(ctx)), "k")
+		inner := locktest.Lock(t, l, w.Bind(r.Bind(ctx)), "k")
+		require.Equal(t, w.Owner(), inner.Owner())
+		require.NoError(t, inner.Unlock(ctx))
+		require.NoError(t, again.Unlock(ctx))
+		status, err := other.Inspect(ctx, "k")
+		require.NoError(t, err)
+		require.Equal(t, []any{"write", 1, w.Owner()}, []any{status.Mode, status.Readers, status.Owner})
+		bound := r.Bind(w.Bind(ctx))
+		require.NoError(t, w.Unlock(ctx))
+		beside := locktest.Got(t, blocked)
+		require.Greater(t, beside.Fence(), r.Fence())
+		require.Empty(t, waiting)
+		_, err = l.Lock(bound, "k")
+		require.Error(t, err)
+		_, err = l.Lock(r.Bind(ctx), "k")
+		require.ErrorIs(t, err, holdfast.ErrUpgrade)
+		require.NoError(t, beside.Unlock(ctx))
+		next := locktest.Next(t, r, waiting)
+		require.Greater(t, next.Fence(), beside.Fence())
+		require.NoError(t, next.Unlock(ctx))
+		_, err = l.RLocker().Lock(w.Bind(ctx), "k")
+		require.ErrorIs(t, err, holdfast.ErrReleased)
+	})
 }
 
 // Readers and writers of several processes, all with counters of who is in.
 func TestG1_Mixed(t *testing.T) {
-	s := redistest.Start(t)
-	var mu sync.Mutex
-	readers, writers, most := 0, 0, 0
-	enter := func(r, w int) {
-		mu.Lock()
-		defer mu.Unlock()
-		readers, writers = readers+r, writers+w
-		most = max(most, readers)
-		if writers > 1 || writers == 1 && readers > 0 {
-			t.Errorf("%d writers and %d readers", writers, readers)
+	inVirtualTime(t, func(t *testing.T, s *sim.Server) {
+		var mu sync.Mutex
+		readers, writers, most := 0, 0, 0
+		enter := func(r, w int) {
+			mu.Lock()
+			defer mu.Unlock()
+			readers, writers = readers+r, writers+w
+			most = max(most, readers)
+			if writers > 1 || writers == 1 && readers > 0 {
+				t.Errorf("%d writers and %d readers", writers, readers)
+			}
 		}
-	}
-	var all sync.WaitGroup
-	for range 4 {
-		l := userLocker(t, s)
-		for i := range 6 {
-			all.Go(func() {
-				for range 100 {
-					if i == 0 {
-						_ = l.Do(context.Background(), "k", func(context.Context) error { enter(0, 1); enter(0, -1); return nil })
-						continue
+		var all sync.WaitGroup
+		for range 4 {
+			l := userLocker(t, s)
+			for i := range 6 {
+				all.Go(func() {
+					for range 100 {
+						if i == 0 {
+							_ = l.Do(context.Background(), "k", func(context.Context) error { enter(0, 1); enter(0, -1); return nil })
+							continue
+						}
+						_ = l.RLocker().Do(context.Background(), "k", func(context.Context) error { enter(1, 0); time.Sleep(time.Millisecond); enter(-1, 0); return nil })
 					}
-					_ = l.RLocker().Do(context.Background(), "k", func(context.Context) error { enter(1, 0); time.Sleep(10 * time.Microsecond); enter(-1, 0); return nil })
-				}
-			})
+				})
+			}
 		}
-	}
-	all.Wait()
-	require.Greater(t, most, 1)
-	locktest.Await(t, func() bool { return locktest.Number(t, s, "DBSIZE") == 0 })
+		all.Wait()
+		require.Greater(t, most, 1)
+		locktest.Await(t, func() bool { return locktest.Number(t, s, "DBSIZE") == 0 })
+	})
 }
 
 // A writer's hold is not handed over while a reader is beside it.
 func TestG1_NoHandOverBesideAReader(t *testing.T) {
-	s := redistest.Start(t)
-	l := userLocker(t, s, holdfast.WithLocalHandover(20*time.Second))
-	ctx := t.Context()
-	w := locktest.Lock(t, l, ctx, "k")
-	telling := &locktest.TellingContext{Context: ctx, Waiting: make(chan struct{})}
-	next := locktest.GoLock(l, telling, "k")
-	locktest.Within(t, telling.Waiting)
-	r := locktest.Lock(t, l.RLocker(), w.Bind(ctx), "k")
-	require.NoError(t, w.Unlock(ctx))
-	locktest.Await(t, func() bool { return waits(t, s, "k", "writer") == 1 || len(next) == 1 })
-	require.Empty(t, next)
-	status, err := l.Inspect(ctx, "k")
-	require.NoError(t, err)
-	require.Equal(t, "read", status.Mode)
-	require.NoError(t, locktest.Next(t, r, next).Unlock(ctx))
+	inVirtualTime(t, func(t *testing.T, s *sim.Server) {
+		l := userLocker(t, s, holdfast.WithLocalHandover(20*time.Second))
+		ctx := t.Context()
+		w := locktest.Lock(t, l, ctx, "k")
+		telling := &locktest.TellingContext{Context: ctx, Waiting: make(chan struct{})}
+		next := locktest.GoLock(l, telling, "k")
+		locktest.Within(t, telling.Waiting)
+		r := locktest.Lock(t, l.RLocker(), w.Bind(ctx), "k")
+		require.NoError(t, w.Unlock(ctx))
+		locktest.Await(t, func() bool { return waits(t, s, "k", "writer") == 1 || len(next) == 1 })
+		require.Empty(t, next)
+		status, err := l.Inspect(ctx, "k")
+		require.NoError(t, err)
+		require.Equal(t, "read", status.Mode)
+		require.NoError(t, locktest.Next(t, r, next).Unlock(ctx))
+	})
 }
