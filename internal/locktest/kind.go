@@ -93,6 +93,15 @@ func (d Kind) OnMasters(t *testing.T) Kind {
 // that one is tested.
 func (d Kind) InVirtualTime() Kind { d.Virtual = os.Getenv("REDIS_SERVER") == ""; return d }
 
+// Limit is for a wait that has to end by it, and not before servers have answered: a real one, or
+// its machine, may stand still for seconds.
+func (d Kind) Limit() time.Duration {
+	if d.Virtual || d.Another != nil {
+		return time.Second
+	}
+	return Patience / 4
+}
+
 // Part runs a part of a case as a test of its own, beside others.
 func (d Kind) Part(t *testing.T, name string, run func(t *testing.T, d Kind)) {
 	t.Run(name, func(t *testing.T) {

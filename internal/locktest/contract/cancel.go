@@ -57,7 +57,7 @@ func cancelJoined(c *harness) {
 		}
 		c.Traceless("theirs")
 
-		ctx, stop := context.WithTimeout(c.ctx, time.Second)
+		ctx, stop := context.WithTimeout(c.ctx, c.Kind.Limit())
 		defer stop()
 		_, err := c.Locker.Lock(ctx, key)
 		require.ErrorIs(c.T, err, holdfast.ErrNotAcquired)
@@ -68,11 +68,11 @@ func cancelJoined(c *harness) {
 func cancelOutage(c *harness) {
 	c.away()
 	defer c.back()
-	_, err := c.Locker.TryLockFor(c.ctx, "k", time.Second)
+	_, err := c.Locker.TryLockFor(c.ctx, "k", c.Kind.Limit())
 	require.ErrorIs(c.T, err, holdfast.ErrUnavailable)
 	require.NotErrorIs(c.T, err, context.DeadlineExceeded)
 
-	ctx, cancel := context.WithTimeoutCause(c.ctx, time.Second, errMine)
+	ctx, cancel := context.WithTimeoutCause(c.ctx, c.Kind.Limit(), errMine)
 	defer cancel()
 	_, err = c.Locker.Lock(ctx, "k")
 	require.ErrorIs(c.T, err, context.DeadlineExceeded)

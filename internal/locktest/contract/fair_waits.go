@@ -108,7 +108,7 @@ func fairFoundAmongNew(c *harness) {
 	for i := range calls {
 		others.Go(func() {
 			for ; !found.Load(); calls[i].Add(1) {
-				require.ErrorIs(c.T, locktest.ErrOf(c.Locker.TryLockFor(c.ctx, "k", 50*time.Millisecond)), holdfast.ErrNotAcquired)
+				require.Error(c.T, locktest.ErrOf(c.Locker.TryLockFor(c.ctx, "k", 50*time.Millisecond)))
 			}
 		})
 	}

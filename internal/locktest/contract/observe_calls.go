@@ -132,8 +132,8 @@ func observeFailed(c *harness) {
 	failed("theirs", holdfast.ErrNotAcquired, 0, try("theirs"))
 	failed("mine", holdfast.ErrNotAcquired, 0, try("mine"))
 	failed("", nil, 0, try(""))
-	failed("theirs", holdfast.ErrNotAcquired, time.Second, func() error {
-		_, err := c.Locker.TryLockFor(c.ctx, "theirs", time.Second)
+	failed("theirs", holdfast.ErrNotAcquired, c.Kind.Limit(), func() error {
+		_, err := c.Locker.TryLockFor(c.ctx, "theirs", c.Kind.Limit())
 		return err
 	})
 	failed("mine", holdfast.ErrNotAcquired, pause, func() error {

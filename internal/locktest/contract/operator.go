@@ -77,7 +77,7 @@ func labelShown(c *harness) {
 	_, err := other.TryLock(c.ctx, "k")
 	require.ErrorIs(c.T, err, holdfast.ErrNotAcquired)
 	require.ErrorContains(c.T, err, quoted(labelled)+"…")
-	_, err = other.TryLockFor(c.ctx, "k", 50*time.Millisecond)
+	_, err = other.TryLockFor(c.ctx, "k", c.Kind.Limit())
 	require.ErrorIs(c.T, err, holdfast.ErrNotAcquired)
 	require.ErrorContains(c.T, err, quoted(labelled))
 

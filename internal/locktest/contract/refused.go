@@ -170,9 +170,9 @@ func errorsNameTheKey(c *harness) {
 	here := regexp.MustCompile(`^holdfast: lock "k": not acquired: held by this locker for [0-9.]+m?s$`)
 	for name, call := range map[string]func() (*holdfast.Lease, error){
 		"TryLock":    func() (*holdfast.Lease, error) { return c.Locker.TryLock(c.ctx, "k") },
-		"TryLockFor": func() (*holdfast.Lease, error) { return c.Locker.TryLockFor(c.ctx, "k", 200*time.Millisecond) },
+		"TryLockFor": func() (*holdfast.Lease, error) { return c.Locker.TryLockFor(c.ctx, "k", c.Kind.Limit()) },
 		"WaitAtMost": func() (*holdfast.Lease, error) {
-			return c.Locker.Lock(c.ctx, "k", holdfast.WaitAtMost(200*time.Millisecond))
+			return c.Locker.Lock(c.ctx, "k", holdfast.WaitAtMost(c.Kind.Limit()))
 		},
 	} {
 		_, err := call()

@@ -30,10 +30,10 @@ var waitCases = []testCase{
 var noOutage, shortOutage = time.Duration(0), 3 * time.Second
 
 func waitNotHold(c *harness) {
-	ctx, cancel := context.WithTimeout(c.ctx, 2*time.Second)
+	ctx, cancel := context.WithTimeout(c.ctx, c.Kind.Limit())
 	defer cancel()
 	l := locktest.Lock(c.T, c.Locker, ctx, "k")
-	limited, err := c.Locker.TryLockFor(c.ctx, "limited", 2*time.Second)
+	limited, err := c.Locker.TryLockFor(c.ctx, "limited", c.Kind.Limit())
 	require.NoError(c.T, err)
 	<-ctx.Done()
 	for _, l := range []*holdfast.Lease{l, limited} {
@@ -48,9 +48,9 @@ func waitLimited(c *harness) {
 	their := locktest.Lock(c.T, c.Other, c.ctx, "theirs")
 	for _, key := range []string{"mine", "theirs"} {
 		before := time.Now()
-		l, err := c.Locker.TryLockFor(c.ctx, key, time.Second)
+		l, err := c.Locker.TryLockFor(c.ctx, key, c.Kind.Limit())
 		require.Nil(c.T, l)
-		require.GreaterOrEqual(c.T, time.Since(before), time.Second)
+		require.GreaterOrEqual(c.T, time.Since(before), c.Kind.Limit())
 		require.ErrorIs(c.T, err, holdfast.ErrNotAcquired)
 		require.NotErrorIs(c.T, err, context.DeadlineExceeded) // it is no context of the caller's
 	}

@@ -177,7 +177,7 @@ func testPoolExhausted(t *testing.T, d locktest.Kind) {
 
 	held := locktest.Lock(t, other, locktest.Bounded(t), "k")
 	began := time.Now()
-	locktest.RequireSentinel(t, locktest.ErrOf(locker.TryLockFor(locktest.Bounded(t), "k", 100*time.Millisecond)), holdfast.ErrNotAcquired)
+	locktest.RequireSentinel(t, locktest.ErrOf(locker.TryLockFor(locktest.Bounded(t), "k", d.Limit())), holdfast.ErrNotAcquired)
 	require.Less(t, time.Since(began), 20*time.Second)
 	waiting := locktest.GoLock(locker, locktest.Bounded(t), "k")
 	require.NoError(t, locktest.Next(t, held, waiting).Unlock(locktest.Bounded(t)))
