@@ -160,7 +160,7 @@ func testOthersAnswer(t *testing.T, d locktest.Kind) {
 	for c.Owner(t, key) == hung {
 		key += "."
 	}
-	l := d.Open(t, c.Client(t, func(o *rueidis.ClientOption) { o.Dialer.Timeout = locktest.Patience }), locktest.Options{Lease: 3 * time.Second})
+	l := d.Open(t, c.Client(t, func(o *rueidis.ClientOption) { o.Dialer.Timeout = locktest.Patience }), locktest.Options{Lease: locktest.Long})
 	require.NoError(t, locktest.Cycle(l, locktest.Bounded(t), "hung"))
 	hung.Do(t, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
 	hung.Pause()

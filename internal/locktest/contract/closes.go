@@ -20,7 +20,7 @@ var closeCases = []testCase{
 	{"Close_ReleasesAndEndsAll", anywhere, defaults, closeAll},
 	{"Close_Unused", anywhere, defaults, closeUnused},
 	{"Close_DuringDo", anywhere, defaults, closeDo},
-	{"Close_WithACallUnderWay", servers, locktest.Options{Lease: 4 * time.Second}, closeUnderWay},
+	{"Close_WithACallUnderWay", servers, defaults, closeUnderWay},
 	{"Close_IsBoundedWhileRedisHangs", servers, locktest.Options{Lease: 6 * time.Second}, closeHanging},
 	{"Close_IsBoundedDuringAnUndo", servers, locktest.Options{Lease: 300 * time.Millisecond}, closeUndo},
 	{"Close_RepeatsWhatFails", servers, defaults, closeRepeats},

@@ -53,7 +53,7 @@ func doRuns(c *harness) {
 // WaitAtMost bounds the wait and leaves the function its time.
 func doWaitsAtMost(c *harness) {
 	require.Nil(c.T, holdfast.LeaseFrom(c.ctx))
-	for _, wait := range []time.Duration{0, time.Second} {
+	for _, wait := range []time.Duration{0, c.Kind.Limit()} {
 		held := locktest.Lock(c.T, c.Other, c.ctx, "k")
 		began := time.Now()
 		err := c.Locker.Do(c.ctx, "k", unreachable(c.T), holdfast.WaitAtMost(wait))

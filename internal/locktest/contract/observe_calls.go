@@ -136,8 +136,8 @@ func observeFailed(c *harness) {
 		_, err := c.Locker.TryLockFor(c.ctx, "theirs", c.Kind.Limit())
 		return err
 	})
-	failed("mine", holdfast.ErrNotAcquired, pause, func() error {
-		return c.Locker.Do(c.ctx, "mine", unreachable(c.T), holdfast.WaitAtMost(pause))
+	failed("mine", holdfast.ErrNotAcquired, c.Kind.Limit(), func() error {
+		return c.Locker.Do(c.ctx, "mine", unreachable(c.T), holdfast.WaitAtMost(c.Kind.Limit()))
 	})
 	failed("mine", nil, 0, func() error {
 		_, err := c.Locker.Lock(mine.Bind(c.ctx), "mine", holdfast.MaxHold(time.Hour))

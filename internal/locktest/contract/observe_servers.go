@@ -142,16 +142,16 @@ func outage(c *harness, s *seen, atMost time.Duration) {
 
 // Renewals show an outage while a lock is held and no call is made.
 func observeOutageHeld(c *harness) {
-	s := c.observed(locktest.Options{Lease: 6 * time.Second})
+	s := c.observed(locktest.Options{Lease: 30 * time.Second})
 	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
-	c.Server.Pause()
+	_, letGo := c.hold(c.Proxy.OnRequest, "renew")
 	began := time.Now()
 	await[holdfast.OutageBeganEvent](c, s, 1)
 	failed := await[holdfast.RenewedEvent](c, s, 1)[0]
 	require.Equal(c.T, "k", failed.Key)
 	require.ErrorIs(c.T, failed.Err, holdfast.ErrUnknown)
 	require.Positive(c.T, failed.Late)
-	c.Server.Resume()
+	letGo()
 	await[holdfast.OutageEndedEvent](c, s, 1)
 	locktest.Await(c.T, func() bool {
 		return slices.ContainsFunc(of[holdfast.RenewedEvent](s), func(e holdfast.RenewedEvent) bool { return e.Err == nil })

@@ -22,7 +22,7 @@ var trustCases = []testCase{
 	{"G2_G3_RepliesArriveLate", servers, locktest.Options{Lease: 4 * time.Second}, func(c *harness) {
 		g2(c, func() { c.Proxy.HoldReplies(true) }, func() { c.Proxy.HoldReplies(false) })
 	}},
-	{"G2_ServerIsGone", servers, locktest.Options{Lease: 4 * time.Second, MaxLease: 4 * time.Second}, func(c *harness) { g2(c, c.Server.Kill, c.Server.Restart) }},
+	{"G2_ServerIsGone", servers, locktest.Options{Lease: 4 * time.Second, MaxLease: 4 * time.Second, MaxOutage: &longOutage}, func(c *harness) { g2(c, c.Server.Kill, c.Server.Restart) }},
 	{"G2_AnAcquireAnsweredTooLateIsNotTrusted", servers, defaults, g2TooLate},
 	{"G3_LossIsToldAtOnce", servers, locktest.Options{Lease: 15 * time.Second}, g3AtOnce},
 }

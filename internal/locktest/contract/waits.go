@@ -20,14 +20,14 @@ var waitCases = []testCase{
 	{"Wait_TooManyWaiters", anywhere, locktest.Options{MaxWaiters: 2}, waitTooMany},
 	{"Wait_TooManyWaitersForTheFirstWaiter", anywhere, locktest.Options{MaxWaiters: 1}, waitTooManyFirst},
 	{"Wait_TooManyWaitersAfterTheFirstAttempt", servers, locktest.Options{MaxWaiters: 1}, waitTooManyMeanwhile},
-	{"Wait_RidesOutAnOutage", servers, locktest.Options{Lease: 10 * time.Second, MaxLease: 10 * time.Second}, waitOutage},
+	{"Wait_RidesOutAnOutage", servers, locktest.Options{Lease: 10 * time.Second, MaxLease: 10 * time.Second, MaxOutage: &longOutage}, waitOutage},
 	{"Wait_MaxOutage", ownRedis, locktest.Options{MaxOutage: &shortOutage}, waitMaxOutage},
 	{"Wait_MaxOutageIsOneLeaseByDefault", ownRedis, locktest.Options{Lease: shortOutage, MaxLease: shortOutage}, waitMaxOutage},
 	{"Wait_NoOutage", ownRedis, locktest.Options{MaxOutage: &noOutage}, waitNoOutage},
 	{"Wait_DoesNotCureARefusal", servers, defaults, waitRefused},
 }
 
-var noOutage, shortOutage = time.Duration(0), 3 * time.Second
+var noOutage, shortOutage, longOutage = time.Duration(0), 3 * time.Second, time.Hour
 
 func waitNotHold(c *harness) {
 	ctx, cancel := context.WithTimeout(c.ctx, c.Kind.Limit())
@@ -74,14 +74,15 @@ func waitZero(c *harness) {
 func waitLocally(c *harness) {
 	l := locktest.Lock(c.T, c.Locker, c.ctx, "held")
 	their := locktest.Lock(c.T, c.Other, c.ctx, "wanted")
+	began := time.Now()
 	waiter := locktest.GoLock(c.Locker, c.ctx, "wanted")
 	c.AwaitWaiters("wanted", 1)
-	if c.Kind.Nodes > 1 { // the last probes may be still to come, but each try that is sent counts
+	if c.Kind.Nodes > 1 || c.Kind.ReadWrite { // the last probes may be still to come, but each try that is sent counts
 		for range 2 * c.Kind.MostProbes() {
 			c.held(c.Locker, "held")
 			c.held(c.Locker, "wanted")
 		}
-		require.LessOrEqual(c.T, c.mostSent("acquire"), 1+c.Kind.MostProbes())
+		require.LessOrEqual(c.T, c.mostSent("acquire"), 1+c.mostAttempts(began))
 	} else {
 		// What follows the subscription may be still on its way.
 		locktest.Await(c.T, func() bool { return len(c.noted()) == 4 })
@@ -234,19 +235,20 @@ var plainCases = []testCase{
 // A wait costs a subscription and a fixed number of probes, however many waiters there are.
 func waitCosts(c *harness) {
 	their := locktest.Lock(c.T, c.Other, c.ctx, "k")
+	began := time.Now()
 	waits := []<-chan locktest.Acquired{locktest.GoLock(c.Locker, c.ctx, "k")}
-	if c.Kind.Nodes > 1 {
+	if c.Kind.Nodes > 1 || c.Kind.ReadWrite {
 		c.AwaitWaiters("k", 1)
 	} else {
 		locktest.Await(c.T, func() bool { return len(c.noted()) == 3 })
 		require.Equal(c.T, []string{"acquire", "subscribe", "acquire"}, c.commands())
 	}
 	waits = append(waits, c.queues(19, "k")...)
-	if c.Kind.Nodes > 1 {
+	if c.Kind.Nodes > 1 || c.Kind.ReadWrite {
 		for range 100 { // round trips of another, in which probes without an end would show
 			require.NoError(c.T, locktest.Cycle(c.Other, c.ctx, "another"))
 		}
-		require.LessOrEqual(c.T, c.mostSent("acquire"), c.Kind.MostProbes())
+		require.LessOrEqual(c.T, c.mostSent("acquire"), c.mostAttempts(began))
 	} else {
 		c.quiet()
 	}
@@ -256,6 +258,16 @@ func waitCosts(c *harness) {
 	}
 	require.LessOrEqual(c.T, c.mostSent("subscribe"), 1)
 	c.Tidy("k")
+}
+
+// mostAttempts is how many attempts the waiters of a key have made at most since then. Those of a
+// read/write lock renew their wish each second.
+func (c *harness) mostAttempts(since time.Time) int {
+	most := c.Kind.MostProbes()
+	if c.Kind.ReadWrite {
+		most += int(1 + time.Since(since)/time.Second)
+	}
+	return most
 }
 
 // The caller of a first attempt goes before those that came during its attempt.

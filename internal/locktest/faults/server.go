@@ -80,7 +80,7 @@ var outages = []outage{{
 	name:  "F28_Loading",
 	where: realServers,
 	args: []string{
-		"--key-load-delay", "200", "--enable-debug-command", "local",
+		"--key-load-delay", "2000", "--enable-debug-command", "local",
 		"--rdbcompression", "no", "--loading-process-events-interval-bytes", "1024",
 	},
 	begin: beginLoading,

@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"regexp"
@@ -203,7 +204,7 @@ func rightTakenAway(t *testing.T, d locktest.Kind, right string, fencing bool) (
 	d.LeastRights(t, s, right)
 	fair := func(err error) bool { // it is what it should be
 		t.Helper()
-		if err != nil && strings.Contains(err.Error(), "no answer in time") {
+		if err != nil && (strings.Contains(err.Error(), "no answer in time") || errors.Is(err, holdfast.ErrLost)) {
 			late = true
 		} else if err != nil {
 			require.Regexp(t, "NOPERM|The user executing the script can't run this command|ACL failure in script", err.Error())
