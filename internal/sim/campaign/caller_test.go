@@ -253,6 +253,7 @@ func (j *judge) leave(name string, h *holder) {
 	k := j.keys[name]
 	k.counter.ends(h, j.c.began)
 	delete(k.holders, h)
+	k.left = time.Now()
 	if !h.reads {
 		k.written = time.Now().Add(j.c.lease) // at the latest
 	}

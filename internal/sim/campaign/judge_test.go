@@ -51,6 +51,7 @@ type key struct {
 	fence   int64
 	wrote   int64     // the largest fence of a writer
 	written time.Time // when a writer ended last
+	left    time.Time // when the last holder did
 	forcing int       // calls of ForceUnlock under way
 	forced  time.Time // until when one may have had an effect
 	taking  int       // calls of LockAll under way, which may hold it
@@ -206,8 +207,12 @@ func (j *judge) served(name string, w *waiter, l lease, fence int64) *holder {
 }
 
 // lets checks that a reader has let a writer go first that has waited for longer, unless another
-// writer had its turn meanwhile, or not long before: then all readers that wait go in.
+// writer had its turn meanwhile, or not long before: then all readers that wait go in. If the turn
+// is that of processes that Redis does not hear, it is over after a second.
 func (j *judge) lets(name string, k *key, w *waiter) {
+	if len(k.holders) == 0 && time.Since(k.left) > time.Second {
+		return
+	}
 	for other := range k.waiters {
 		if !other.reads && other.queues && other.since.Add(late).Before(w.since) && k.written.Add(4*late).Before(w.since) && k.forcing == 0 && k.taking == 0 {
 			if since, ok := j.c.world.Healthy(other.process); ok && since.Add(late).Before(w.since) {
