@@ -51,6 +51,7 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 		wrong("reserve", acquire, three, ownA, "1000", "1", v, "0")
 		wrong("entries", recount, one, ownA, v)
 		wrong("entries", permitsRecount, two, ownA, v)
+		wrong("entries", rwRecount, two, ownA, v)
 		wrong("lease", permitsAcquire, three, ownA, v, "3", "1")
 		wrong("lease", permitsAcquireEach, three, "3", ownA, v, "3", "1")
 		wrong("lease", permitsRenew, two, v, ownA)
@@ -73,6 +74,7 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 		wrong("permits", permitsResize, two, n, "c")
 		wrong("permits", permitsRenew, two, "1000", n, ownA)
 	}
+	wrong("entries", rwRecount, two, ownA, "100000")
 	wrong("owner", permitsAcquire, three, "", "1000", "3", "1")
 	wrong("owners", permitsRenew, two, "1000")
 	wrong("owners", permitsRenew, two, "1000", "3", ownA, ownA)

@@ -161,20 +161,9 @@ func (r *ReadWrite) Renew(ctx context.Context, lease time.Duration, keys, owners
 	return r.node.renewEach(ctx, renewal{script: planted(rwRenew), more: timeout}, lease, keys, owners, answers)
 }
 
-// Recount is [Node.Recount].
+// Recount is [Node.Recount], up to 99 999 entries.
 func (r *ReadWrite) Recount(ctx context.Context, key, owner string, entries Entries) (ours bool, err error) {
-	if err := CheckKey(key); err != nil {
-		return false, err
-	}
-	if entries.Count < 1 || entries.Count > 99_999 {
-		return false, refuse("entries: %d is not from 1 to 99999", entries.Count)
-	}
-	label := r.node.field(Entries{Count: 1, Label: entries.Label})
-	m, short, err := r.node.write(ctx, rwRecount, 2, key, timeout(key, owner), owner, decimal(int64(entries.Count)), label)
-	if ours, err = parseBool(m, err); ours {
-		err = short
-	}
-	return ours, err
+	return r.node.recount(ctx, rwRecount, entries, owner, key, timeout(key, owner))
 }
 
 // MayShare reports whether later readers of the client may share the hold of owner, a reader: it

@@ -1,20 +1,21 @@
 -- rw_recount: set the number of entries of a hold of a read/write lock, as a nested entry begins or ends, and the label of its owner.
 -- The expiries stay as they are.
 -- KEYS[1]  the lock, hash: mode -> read or write, owner -> count
--- KEYS[2]  the owner's time-out key, string
+-- KEYS[2]  the owner's time-out key, string: 1, and behind a space the label
 -- ARGV[1]  owner
--- ARGV[2]  the new number of entries, 1 to 99999
--- ARGV[3]  what the time-out key holds: 1, and behind a space the label of the owner, if it has one
+-- ARGV[2]  the new number of entries, 1 to 99999, and behind a space the label of the owner, if it has one
 -- Reply    1    set
 --          0    the owner does not hold the lock; nothing is changed
 -- Repeat: safe. The count is given, not added to.
-if #ARGV[2] > 5 or not string.find(ARGV[2], '^[1-9]%d*$') then
-  return redis.error_reply('ERR entries must be a whole number from 1 to 99999')
+local owner, value = ARGV[1], ARGV[2]
+--@include parts/entries.lua
+if #entries > 5 then -- as parts/living.lua reads it
+  return redis.error_reply('ERR entries of a read/write lock must be a whole number from 1 to 99999')
 end
 
-if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 or redis.call('EXISTS', KEYS[2]) == 0 then
+if redis.call('HEXISTS', KEYS[1], owner) == 0 or redis.call('EXISTS', KEYS[2]) == 0 then
   return 0
 end
-redis.call('SET', KEYS[2], ARGV[3], 'KEEPTTL')
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+redis.call('SET', KEYS[2], '1' .. string.sub(value, #entries + 1), 'KEEPTTL')
+redis.call('HSET', KEYS[1], owner, entries)
 return 1
