@@ -134,8 +134,10 @@ var permitted = family{
 		"renew": func(c client) error {
 			return c.permits().Renew(c.ctx, lease, []string{c.key}, []string{c.owner}, make([]Answer, 1))
 		},
-		"release": func(c client) error { return errOf(c.permits().Release(c.ctx, c.key, c.owner)) },
-		"give up": func(c client) error { return errOf(c.permits().GiveUp(c.ctx, c.key, c.owner)) },
+		"release": func(c client) error { return errOf(c.permits().End(c.ctx, Ending{Key: c.key, Owner: c.owner})) },
+		"give up": func(c client) error {
+			return errOf(c.permits().End(c.ctx, Ending{Key: c.key, Owner: c.owner, Doubt: true}))
+		},
 		"release each": func(c client) error {
 			return errOf(first(1, func(said []Result[Released]) error {
 				return c.permits().EndEach(c.ctx, []Ending{{Key: c.key, Owner: c.owner}}, said)

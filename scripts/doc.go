@@ -94,7 +94,7 @@
 // owner enters once in its life. Renew and Recount are for both kinds.
 //
 // The verbs of [Permits] are those of [Node] without fences, for as many owners as the key has
-// permits. Besides:
+// permits. End stands for Release, and of an owner in doubt for GiveUp. Besides:
 //
 //	Resize         the key has another number of permits, whatever lockers say
 //
@@ -102,7 +102,8 @@
 // entry whose lease has ended still stands there: Renew never moves such a score. The next acquire
 // removes these entries, with their labels, 100 at a time.
 //
-// The verbs of [ReadWrite] are those of Node but AcquireAll, with several readers for a writer, and
+// The verbs of [ReadWrite] are those of Node but AcquireAll, with several readers for a writer. End
+// is that of Permits. Besides:
 //
 //	Withdraw       a client waits -> it does not
 //

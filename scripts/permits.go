@@ -42,7 +42,7 @@ func settings(key string) string { return named(check.PermitsPrefix, key) }
 
 // Acquire takes one of the permits of key for owner, for one lease from now. Else it changes
 // nothing: Remaining is of the lease that ends first, or others have Agreed on another number.
-// It may be repeated as [Node.Acquire]; GiveUp undoes what an unanswered call may have done.
+// It may be repeated as [Node.Acquire]; End in doubt undoes what an unanswered call may have done.
 func (p *Permits) Acquire(ctx context.Context, key, owner string, lease time.Duration) (Acquired, error) {
 	if err := checkHold(key, owner, lease); err != nil {
 		return Acquired{}, err
@@ -69,19 +69,10 @@ func (p *Permits) Renew(ctx context.Context, lease time.Duration, keys, owners [
 	return p.node.renewEach(ctx, renewal{planted(permitsRenew), func(key, _ string) string { return settings(key) }, p.text}, lease, keys, owners, answers)
 }
 
-// Release is [Node.Release].
-func (p *Permits) Release(ctx context.Context, key, owner string) (Released, error) {
-	return p.End(ctx, Ending{Key: key, Owner: owner})
-}
-
-// GiveUp is [Node.GiveUp].
-func (p *Permits) GiveUp(ctx context.Context, key, owner string) (Released, error) {
-	return p.End(ctx, Ending{Key: key, Owner: owner, Doubt: true})
-}
-
-// End is Release, or GiveUp of an owner in doubt. It always notifies.
+// End ends a hold, whatever its count, and notifies the channel of the key. Of an owner in doubt it
+// does more, as [Node.GiveUp].
 func (p *Permits) End(ctx context.Context, h Ending) (Released, error) {
-	keys, args, err := h.permitArgs(make([]string, 0, 6), nil)
+	keys, args, err := p.endArgs(h)
 	if err != nil {
 		return Released{}, err
 	}
@@ -89,23 +80,25 @@ func (p *Permits) End(ctx context.Context, h Ending) (Released, error) {
 }
 
 // EndEach does as End for each of holds by itself, and fills results, one for each.
-func (p *Permits) EndEach(ctx context.Context, holds []Ending, results []Result[Released]) (err error) {
-	keys, args := make([]string, 0, 6*len(holds)+1), make([]string, 0, 3*len(holds)) // room for eachArgs
-	for _, h := range holds {
-		if keys, args, err = h.permitArgs(keys, args); err != nil {
-			return err
-		}
+func (p *Permits) EndEach(ctx context.Context, holds []Ending, results []Result[Released]) error {
+	keys, args, err := p.endArgs(holds...)
+	if err != nil {
+		return err
 	}
 	return invokeEach(ctx, p.node, permitsReleaseEach, len(holds), keys, args, results, parseReleased)
 }
 
-// permitArgs appends the KEYS and ARGV of permits_release.
-func (h Ending) permitArgs(keys, args []string) ([]string, []string, error) {
-	other, more := h.Key, ""
-	if h.Doubt {
-		other, more = tombstone(h.Key, h.Owner), "tombstone"
+// endArgs returns the KEYS and ARGV of release for each of holds.
+func (p *Permits) endArgs(holds ...Ending) (keys, args []string, err error) {
+	keys, args = make([]string, 0, 6*len(holds)+1), make([]string, 0, 3*len(holds)) // room for the args behind the keys
+	for _, h := range holds {
+		other, _, more, err := h.args()
+		if err != nil {
+			return nil, nil, err
+		}
+		keys, args = append(keys, h.Key, settings(h.Key), other), append(args, h.Owner, PermitsChannel(h.Key), more)
 	}
-	return append(keys, h.Key, settings(h.Key), other), append(args, h.Owner, PermitsChannel(h.Key), more), CheckKey(h.Key)
+	return keys, args, nil
 }
 
 // ForceRelease takes back all permits of key; existed tells whether any was taken. See

@@ -25,6 +25,17 @@ func takes(t *testing.T, p *Permits, owners ...string) {
 	}
 }
 
+// ended is the answer to the end of an owner's hold of k, and givenUp that of an owner in doubt.
+func ended(t *testing.T, p *Permits, owner string) Released {
+	t.Helper()
+	return must(p.End(bounded(t), Ending{Key: "k", Owner: owner}))(t)
+}
+
+func givenUp(t *testing.T, p *Permits, owner string) Released {
+	t.Helper()
+	return must(p.End(bounded(t), Ending{Key: "k", Owner: owner, Doubt: true}))(t)
+}
+
 // taken are the owners that have a permit of k.
 func taken(t *testing.T, p *Permits) (owners []string) {
 	t.Helper()
@@ -53,8 +64,8 @@ func TestG1_AsManyOwnersAsPermits(t *testing.T) {
 	takes(t, p, ofA(1), ofA(2), ofB(1))
 	isFull(t, p, ofB(2))
 	takes(t, p, ofA(1)) // again
-	require.Equal(t, Released{Ours: true}, must(p.Release(bounded(t), "k", ofA(1)))(t))
-	require.Equal(t, Released{}, must(p.Release(bounded(t), "k", ofA(1)))(t))
+	require.Equal(t, Released{Ours: true}, ended(t, p, ofA(1)))
+	require.Equal(t, Released{}, ended(t, p, ofA(1)))
 	takes(t, p, ofB(2))
 	isFull(t, p, ofA(3))
 	require.Equal(t, []string{ofA(2), ofB(1), ofB(2)}, taken(t, p))
@@ -74,19 +85,19 @@ func TestG7_PermitsLeaveNothing(t *testing.T) {
 	for _, name := range []string{"k", settings("k")} {
 		lasts(t, s, name, time.Hour)
 	}
-	must(p.Release(bounded(t), "k", ofA(1)))(t)
+	ended(t, p, ofA(1))
 	answers := make([]Answer, 1)
 	require.NoError(t, p.Renew(bounded(t), lease, []string{"k"}, []string{ofA(2)}, answers))
 	require.Equal(t, []Answer{Renewed}, answers)
 	for _, name := range []string{"k", settings("k")} {
 		lasts(t, s, name, lease)
 	}
-	must(p.Release(bounded(t), "k", ofA(2)))(t)
+	ended(t, p, ofA(2))
 	require.Empty(t, state(t, s))
 
 	takes(t, p, ofA(3))
 	over(t, s, ofA(3))
-	require.Equal(t, Released{}, must(p.Release(bounded(t), "k", ofA(3)))(t), "it was over")
+	require.Equal(t, Released{}, ended(t, p, ofA(3)), "it was over")
 	require.Empty(t, state(t, s))
 }
 
@@ -112,8 +123,8 @@ func TestG1_ALateRenewalRevivesNoPermit(t *testing.T) {
 func TestF7_AnOwnerThatIsGivenUpTakesNoPermit(t *testing.T) {
 	_, p := permitted3(t)
 	takes(t, p, ofA(1))
-	require.True(t, must(p.GiveUp(bounded(t), "k", ofA(1)))(t).Ours)
-	require.False(t, must(p.GiveUp(bounded(t), "k", ofA(2)))(t).Ours)
+	require.True(t, givenUp(t, p, ofA(1)).Ours)
+	require.False(t, givenUp(t, p, ofA(2)).Ours)
 	for _, owner := range []string{ofA(1), ofA(2)} {
 		require.True(t, must(p.Acquire(bounded(t), "k", owner, lease))(t).Gone)
 	}
@@ -129,9 +140,9 @@ func TestPermitsAreAgreed(t *testing.T) {
 	said := make([]Result[Acquired], 2)
 	require.NoError(t, other.AcquireEach(bounded(t), []Ask{{"k", ofB(1), lease}, {"free", ofB(1), lease}}, said))
 	require.Equal(t, []Result[Acquired]{{Value: Acquired{Agreed: 3}}, {Value: Acquired{OK: true}}}, said)
-	must(other.Release(bounded(t), "free", ofB(1)))(t)
+	must(other.End(bounded(t), Ending{Key: "free", Owner: ofB(1)}))(t)
 	require.Equal(t, before, state(t, s))
-	must(p.Release(bounded(t), "k", ofA(1)))(t)
+	ended(t, p, ofA(1))
 	takes(t, other, ofB(1), ofB(2), ofB(3), ofB(4), ofB(5))
 	for i := range 5 {
 		over(t, s, ofB(i+1))
@@ -146,9 +157,9 @@ func TestG7_NothingStaysOfLeasesThatAreOver(t *testing.T) {
 	takes(t, p, ofA(1), ofA(2))
 	must(p.Acquire(bounded(t), "k", ofA(3), time.Hour))(t)
 	over(t, s, ofA(1)) // it has crashed
-	must(p.Release(bounded(t), "k", ofA(3)))(t)
+	ended(t, p, ofA(3))
 	require.Equal(t, []string{ofA(2)}, taken(t, p))
-	must(p.Release(bounded(t), "k", ofA(2)))(t)
+	ended(t, p, ofA(2))
 	require.Empty(t, state(t, s))
 }
 
@@ -178,7 +189,7 @@ func TestF31_PermitsWithoutSettings(t *testing.T) {
 	takes(t, p, ofA(2), ofA(3))
 	s.Do(t, "DEL", settings("k"))
 	for i := range 3 {
-		must(p.Release(bounded(t), "k", ofA(i+1)))(t)
+		ended(t, p, ofA(i+1))
 	}
 	takes(t, other, ofB(1), ofB(2), ofB(3), ofB(4))
 }
@@ -225,12 +236,12 @@ func TestResize(t *testing.T) {
 	require.NoError(t, p.Renew(bounded(t), lease, []string{"k"}, []string{ofA(3)}, make([]Answer, 1)))
 	for _, owner := range []string{ofA(1), ofA(2), ofA(3)} {
 		isFull(t, p, ofA(4))
-		must(p.Release(bounded(t), "k", owner))(t)
+		ended(t, p, owner)
 	}
 	takes(t, p, ofA(5))
 	isFull(t, other, ofB(2))
-	must(p.Release(bounded(t), "k", ofA(5)))(t)
-	must(p.Release(bounded(t), "k", ofB(1)))(t)
+	ended(t, p, ofA(5))
+	ended(t, p, ofB(1))
 	const week = 7 * 24 * time.Hour
 	lasts(t, s, settings("k"), week)
 	require.ElementsMatch(t, []string{"permits", "resized"}, listed(t, s, "HKEYS", settings("k")))
@@ -321,10 +332,10 @@ func TestF30_PermitsOutOfMemory(t *testing.T) {
 	label := "another"
 	require.True(t, must(p.Recount(bounded(t), "k", ofA(1), Entries{Count: 2, Label: &label}))(t))
 	require.Equal(t, "2 another", text(t, s, "HGET", settings("k"), ofA(1)))
-	require.True(t, must(p.Release(bounded(t), "k", ofA(1)))(t).Ours)
-	require.True(t, must(p.GiveUp(bounded(t), "k", ofA(2)))(t).Ours)
+	require.True(t, ended(t, p, ofA(1)).Ours)
+	require.True(t, givenUp(t, p, ofA(2)).Ours)
 	require.EqualValues(t, 1, number(t, s, "EXISTS", tombstone("k", ofA(2))))
-	require.False(t, must(p.GiveUp(bounded(t), "k", ofB(1)))(t).Ours)
+	require.False(t, givenUp(t, p, ofB(1)).Ours)
 	require.EqualValues(t, 1, number(t, s, "EXISTS", tombstone("k", ofB(1))))
 	require.True(t, must(p.ForceRelease(bounded(t), "k"))(t))
 }

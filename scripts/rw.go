@@ -57,7 +57,7 @@ func checkWish(d time.Duration) error {
 // Acquire takes a lock for a reader beside other readers, or for a writer if it is free; with
 // fencing if f is not nil. If others go first, it changes nothing but the wish of the client.
 // Beside says that a reader has the lock beside its caller, and the fence of that writer. It
-// may be repeated as [Node.Acquire]; GiveUp undoes what an unanswered call may have done.
+// may be repeated as [Node.Acquire]; End in doubt undoes what an unanswered call may have done.
 func (r *ReadWrite) Acquire(ctx context.Context, f *Fencing, a ReadWriteAsk) (Acquired, error) {
 	keys, args, err := r.askArgs(f, a)
 	if err != nil {
@@ -120,9 +120,9 @@ type ReadWriteEnding struct {
 	Wish time.Duration // for so long other writers of the client wish for the lock; 0: none waits
 }
 
-// Release ends a hold, whatever its count, and wakes those who may take the lock now. Notify is
-// implied. Repetition is as for [Node.Release], and as for [Node.GiveUp] if the hold is in doubt.
-func (r *ReadWrite) Release(ctx context.Context, h ReadWriteEnding) (Released, error) {
+// End ends a hold, whatever its count, and wakes those who may take the lock now. Of an owner in
+// doubt it does more, as [Node.GiveUp].
+func (r *ReadWrite) End(ctx context.Context, h ReadWriteEnding) (Released, error) {
 	keys, args, err := r.endArgs(h)
 	if err != nil {
 		return Released{}, err
@@ -130,8 +130,8 @@ func (r *ReadWrite) Release(ctx context.Context, h ReadWriteEnding) (Released, e
 	return parseReleased(r.node.invoke(ctx, rwRelease, len(keys), append(keys, args...)...))
 }
 
-// ReleaseEach does as Release for each of holds by itself, and fills results, one for each.
-func (r *ReadWrite) ReleaseEach(ctx context.Context, holds []ReadWriteEnding, results []Result[Released]) error {
+// EndEach does as End for each of holds by itself, and fills results, one for each.
+func (r *ReadWrite) EndEach(ctx context.Context, holds []ReadWriteEnding, results []Result[Released]) error {
 	keys, args, err := r.endArgs(holds...)
 	if err != nil {
 		return err

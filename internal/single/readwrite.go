@@ -72,8 +72,8 @@ func newReadWrite(s server, c engine.Config) *ReadWrite {
 		return r.AcquireEach(ctx, r.wanted(&f), asks, replies)
 	})
 	r.ends = newBatcher(fewOn(s.node), s.calls.Go, func(ctx context.Context, _ none, h scripts.ReadWriteEnding) (scripts.Released, error) {
-		return r.ReadWrite.Release(ctx, h)
-	}, alike(r.ReleaseEach))
+		return r.End(ctx, h)
+	}, alike(r.EndEach))
 	return r
 }
 
