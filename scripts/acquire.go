@@ -32,9 +32,6 @@ type Acquired struct {
 	// Fence and FenceEnd are the first and the last number reserved for this
 	// hold, if OK and by AcquireFenced.
 	Fence, FenceEnd int64
-	// Beside: a reader has a read/write lock beside the writer that is its caller, and
-	// no fence of its own.
-	Beside bool
 	// Split: nobody may hold the key: owners that asked a quorum at once have each
 	// got some nodes of it. Never set by one node.
 	Split bool
@@ -135,15 +132,23 @@ type Ask struct {
 // AcquireEach does as [Node.Acquire], or AcquireFenced if f is not nil, for each of
 // asks by itself, and fills results, one for each.
 func (n *Node) AcquireEach(ctx context.Context, f *Fencing, asks []Ask, results []Result[Acquired]) error {
-	more, parse := []string(nil), parseAcquired
+	var more []string
 	if f != nil {
-		more, parse = []string{decimal(f.Reserve), millis(f.Expiry)}, parseFenced
+		more = []string{decimal(f.Reserve), millis(f.Expiry)}
 	}
 	keys, args, err := n.askArgs(asks, f != nil, more...)
 	if err != nil {
 		return err
 	}
-	return invokeEach(ctx, n, acquireEach, len(asks), keys, args, results, parse)
+	return invokeEach(ctx, n, acquireEach, len(asks), keys, args, results, parserOf(f))
+}
+
+// parserOf returns what reads the reply to an acquire, with fencing if f is not nil.
+func parserOf(f *Fencing) parser {
+	if f != nil {
+		return parseFenced
+	}
+	return parseAcquired
 }
 
 // askArgs returns the KEYS and ARGV of acquire for each of asks; with the fence counters

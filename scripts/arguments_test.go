@@ -182,6 +182,9 @@ func TestF8_BadArguments(t *testing.T) {
 	for _, f := range []Fencing{{}, {Reserve: -1}, {Reserve: 1e9}, {Reserve: 1, Expiry: -1}, {Reserve: 1, Expiry: time.Microsecond}} {
 		refused("fence", errOf(n.AcquireFenced(ctx, "k", ownA, lease, f)))
 	}
+	beside := ReadWriteAsk{Ask: Ask{"k", ofA(2), lease}, Beside: writer(ofA(1))}
+	refused("fencing", errOf(c.rw.Acquire(ctx, fencingHour, beside)),
+		c.rw.AcquireEach(ctx, fencingHour, []ReadWriteAsk{beside}, make([]Result[Acquired], 1)))
 	for _, entries := range []int{-1, 0, 1e9} {
 		refused("entries", errOf(n.Recount(ctx, "k", ownA, Entries{Count: entries})))
 	}

@@ -40,7 +40,7 @@ func NewReadWrite(node *Node, client string) *ReadWrite { return &ReadWrite{node
 // WriteSuffix.
 type ReadWriteAsk struct {
 	Ask
-	Beside string        // a reader that is the caller of this writer has the lock beside it; "": none
+	Beside string        // the writer that calls, beside which a reader takes the lock, without fencing; "": none
 	Wish   time.Duration // for so long the client wishes for the lock if it is refused; 0: it does not wait
 }
 
@@ -56,14 +56,13 @@ func checkWish(d time.Duration) error {
 
 // Acquire takes a lock for a reader beside other readers, or for a writer if it is free; with
 // fencing if f is not nil. If others go first, it changes nothing but the wish of the client.
-// Beside says that a reader has the lock beside its caller, and the fence of that writer. It
-// may be repeated as [Node.Acquire]; End in doubt undoes what an unanswered call may have done.
+// It may be repeated as [Node.Acquire]; End in doubt undoes what an unanswered call may have done.
 func (r *ReadWrite) Acquire(ctx context.Context, f *Fencing, a ReadWriteAsk) (Acquired, error) {
 	keys, args, err := r.askArgs(f, a)
 	if err != nil {
 		return Acquired{}, err
 	}
-	return r.node.take(ctx, parseShared(f), planted(rwAcquire), len(keys), append(keys, args...)...)
+	return r.node.take(ctx, parserOf(f), planted(rwAcquire), len(keys), append(keys, args...)...)
 }
 
 // AcquireEach does as Acquire for each of asks by itself, and fills results, one for each.
@@ -72,7 +71,7 @@ func (r *ReadWrite) AcquireEach(ctx context.Context, f *Fencing, asks []ReadWrit
 	if err != nil {
 		return err
 	}
-	return invokeEach(ctx, r.node, planted(rwAcquireEach), len(asks), keys, args, results, parseShared(f))
+	return invokeEach(ctx, r.node, planted(rwAcquireEach), len(asks), keys, args, results, parserOf(f))
 }
 
 // askArgs returns the KEYS and ARGV of acquire for each of asks.
@@ -88,6 +87,9 @@ func (r *ReadWrite) askArgs(f *Fencing, asks ...ReadWriteAsk) (keys, args []stri
 		if err == nil {
 			err = checkWish(a.Wish)
 		}
+		if err == nil && f != nil && a.Beside != "" {
+			err = refuse("fencing: a reader beside a writer has the fence of that one")
+		}
 		if err != nil {
 			return nil, nil, err
 		}
@@ -98,20 +100,6 @@ func (r *ReadWrite) askArgs(f *Fencing, asks ...ReadWriteAsk) (keys, args []stri
 		}
 	}
 	return keys, args, nil
-}
-
-// parseShared reads the reply to an acquire, by which a reader may have no numbers of its own.
-func parseShared(f *Fencing) parser {
-	parse := parseAcquired
-	if f != nil {
-		parse = parseFenced
-	}
-	return func(m rueidis.RedisMessage, err error) (Acquired, error) {
-		if status, bad := integer(m, err); bad == nil && status == -3 {
-			return Acquired{OK: true, Beside: true}, nil
-		}
-		return parse(m, err)
-	}
 }
 
 // ReadWriteEnding is a hold of a read/write lock that is to end.

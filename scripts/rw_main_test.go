@@ -26,7 +26,7 @@ var shared = family{
 		"read":          func(c client) error { return errOf(c.rw.Acquire(c.ctx, nil, c.reads(0))) },
 		"read waiting":  func(c client) error { return errOf(c.rw.Acquire(c.ctx, nil, c.reads(wish))) },
 		"read fenced":   func(c client) error { return errOf(c.rw.Acquire(c.ctx, fencingHour, c.reads(0))) },
-		"read beside":   func(c client) error { return errOf(c.rw.Acquire(c.ctx, fencingHour, c.beside())) },
+		"read beside":   func(c client) error { return errOf(c.rw.Acquire(c.ctx, nil, c.beside())) },
 		"write":         func(c client) error { return errOf(c.rw.Acquire(c.ctx, nil, c.writes(0))) },
 		"write waiting": func(c client) error { return errOf(c.rw.Acquire(c.ctx, nil, c.writes(wish))) },
 		"write fenced":  func(c client) error { return errOf(c.rw.Acquire(c.ctx, fencingHour, c.writes(0))) },
@@ -88,7 +88,7 @@ func (c client) ends(owner string) ReadWriteEnding {
 // rw returns the ReadWrite of an owner's client.
 func (r *harness) rw(owner string) *ReadWrite { return NewReadWrite(r.node, owner[:36]) }
 
-// tries asks for the lock once, with a wish unless that is 0, and shared is Acquire with no fence.
+// tries asks for the lock once, with a wish unless that is 0.
 func (r *harness) tries(owner string, wish time.Duration) Acquired {
 	r.t.Helper()
 	return must(r.rw(owner).Acquire(bounded(r.t), nil, ReadWriteAsk{Ask: Ask{"k", owner, lease}, Wish: wish}))(r.t)

@@ -44,7 +44,7 @@ func TestLayoutOfReadWriteLocks(t *testing.T) {
 		a := ReadWriteAsk{Ask: Ask{key, writer(ofA(1)), 2 * lease}}
 		require.True(t, must(rw.Acquire(bounded(t), nil, a))(t).OK)
 		a.Owner, a.Beside, a.Lease = ofA(2), a.Owner, lease
-		require.Equal(t, Acquired{OK: true, Beside: true}, must(rw.Acquire(bounded(t), nil, a))(t))
+		require.Equal(t, Acquired{OK: true}, must(rw.Acquire(bounded(t), nil, a))(t))
 		m := s.Do(t, "HGETALL", key)
 		require.Equal(t, map[string]string{"mode": "write", writer(ofA(1)): "1", ofA(2): "1"}, must(m.AsStrMap())(t))
 		for owner, d := range map[string]time.Duration{writer(ofA(1)): 2 * lease, ofA(2): lease} {
@@ -132,8 +132,8 @@ func TestDowngrade(t *testing.T) {
 	require.Equal(t, Acquired{Gone: true}, r.beside(ofB(2), writer(ofB(1))), "nobody writes")
 	r.shares(writer(ofA(1)))
 	r.wishes("writer", clientC)
-	require.Equal(t, Acquired{OK: true, Beside: true}, r.beside(ofA(2), writer(ofA(1))))
-	require.Equal(t, Acquired{OK: true, Beside: true}, r.beside(ofA(2), writer(ofA(1))), "a repeat")
+	require.Equal(t, Acquired{OK: true}, r.beside(ofA(2), writer(ofA(1))))
+	require.Equal(t, Acquired{OK: true}, r.beside(ofA(2), writer(ofA(1))), "a repeat")
 	require.Equal(t, Acquired{Gone: true}, r.beside(ofB(2), writer(ofB(1))), "the writer is another")
 	r.refused(ofB(1), ofA(3), writer(ofB(1)))
 	r.ends(writer(ofA(1)))
@@ -352,22 +352,22 @@ func TestRecountAndInspectReadWriteLocks(t *testing.T) {
 }
 
 // A writer's fence is larger than all earlier ones, and a reader's lies between those of the
-// writers before and after it. Beside its writer, it has that one's.
+// writers before and after it. Beside its writer, it has none of its own.
 func TestG10_FencesOfReadersAndWriters(t *testing.T) {
 	r := newReadWrites(t)
 	last := int64(0)
-	fenced := func(owner, beside string, reserve int64) Acquired {
-		a := ReadWriteAsk{Ask: Ask{"k", owner, lease}, Beside: beside}
+	fenced := func(owner string, reserve int64) Acquired {
+		a := ReadWriteAsk{Ask: Ask{"k", owner, lease}}
 		return must(r.rw(owner).Acquire(bounded(t), &Fencing{Reserve: reserve, Expiry: time.Hour}, a))(t)
 	}
 	for i := range 20 {
-		a := fenced(writer(ofA(i)), "", 1000)
+		a := fenced(writer(ofA(i)), 1000)
 		require.Greater(t, a.Fence, last)
 		used := a.Fence + 5
-		require.Equal(t, Acquired{OK: true, Beside: true}, fenced(ofB(i), writer(ofA(i)), 1))
+		require.Equal(t, Acquired{OK: true}, r.beside(ofB(i), writer(ofA(i))))
 		require.True(t, r.ended(ReadWriteEnding{Ending: Ending{Key: "k", Owner: writer(ofA(i)), LastFence: used}}).Ours)
 		require.Equal(t, decimal(used), text(t, r.s, "GET", counter("k")), "the rest is given back")
-		b, c := fenced(ofC(i), "", 1), fenced(ofC(100+i), "", 1)
+		b, c := fenced(ofC(i), 1), fenced(ofC(100+i), 1)
 		require.Greater(t, b.Fence, used)
 		last = c.Fence
 		require.Greater(t, last, b.Fence)

@@ -16,13 +16,13 @@
 -- ARGV[3]  what the time-out key holds
 -- ARGV[4]  client of the owner
 -- ARGV[5]  ms for which the client has a wish if this is refused, up to 60000; 0: it does not wait
--- ARGV[6]  the writer beside which a reader wants the lock, an owner; empty: none
+-- ARGV[6]  the writer beside which a reader wants the lock, an owner; empty: none. Not with fencing: numbers that the writer gives back
+--          would be the reader's, too
 -- ARGV[7]  with fencing: numbers to reserve, 1 to 999999999
 -- ARGV[8]  with fencing: expiry of the counter in ms, 0 to 999999999999999; 0: none. A counter without expiry keeps none (it is
 --          Java's).
 -- Reply    0    the owner holds the lock: taken now, or found so (then nothing is changed)
 --          {0, first, last}  the same with fencing; the numbers from first to last are its own
---          -3   the owner holds the lock beside ARGV[6], and has no numbers of its own
 --          > 0  held by another, or others go first: ms until that ends
 --          -1   held by another, without expiry
 --          text  either of the two, a space, and the label of another
@@ -105,9 +105,7 @@ if not found and not beside then
     redis.call('HDEL', wishes, 'reader ' .. client, 'next ' .. client)
   end
 end
-if beside then
-  reply = -3
-elseif reserve then -- first: Redis refuses it when out of memory, and skipped numbers do no harm
+if reserve then -- first: Redis refuses it when out of memory, and skipped numbers do no harm
   --@include parts/fence.lua
   local time = redis.call('TIME')
   local first, last = mint(KEYS[6], counter_expiry, reserve, time[1] * 1000000 + time[2])
