@@ -10,7 +10,7 @@ import (
 var (
 	acquire     = load("plain/acquire.lua")
 	acquireAll  = load("plain/acquire_all.lua")
-	acquireEach = load("plain/acquire_each.lua")
+	acquireEach = loadEach("plain/acquire.lua")
 )
 
 // NoExpiry is the remaining lease of a key that never expires. None of ours is

@@ -55,7 +55,8 @@
 // Each is one Lua file in the folder plain, fair, permits, rw or quorum, which begins with its
 // contract: what it does, KEYS, ARGV, every reply, whether it may be repeated. It reads
 // from top to bottom. A line "--@include parts/holder.lua" stands for the text of that
-// file; the folder parts holds what several scripts share. "go run ./hack/printscript
+// file; the folder parts holds what several scripts share. acquire_each and its like have no files:
+// they do with each of many locks what acquire does with one. "go run ./hack/printscript
 // fair_release" prints a script as Redis runs it.
 //
 // The Go calls are methods of [Node], [Fair] and [ReadWrite] in this one package: apart, they would

@@ -9,13 +9,13 @@ import (
 
 var (
 	fairAcquire      = load("fair/acquire.lua")
-	fairAcquireEach  = load("fair/acquire_each.lua")
+	fairAcquireEach  = loadEach("fair/acquire.lua")
 	fairEnter        = load("fair/enter.lua")
 	fairConfirm      = load("fair/confirm.lua")
 	fairRelease      = load("fair/release.lua")
-	fairReleaseEach  = load("fair/release_each.lua")
+	fairReleaseEach  = loadEach("fair/release.lua")
 	fairLeave        = load("fair/leave.lua")
-	fairLeaveEach    = load("fair/leave_each.lua")
+	fairLeaveEach    = loadEach("fair/leave.lua")
 	fairHeartbeat    = load("fair/heartbeat.lua")
 	fairForceRelease = load("fair/force_release.lua")
 	fairInspect      = load("fair/inspect.lua")

@@ -4,6 +4,7 @@ import (
 	"crypto/sha1"
 	"embed"
 	"encoding/hex"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -36,9 +37,30 @@ var loaded = map[string]string{}
 // for a Redis Cluster with shard channels, where it differs.
 func Scripts() map[string]string { return maps.Clone(loaded) }
 
-func load(file string) script {
-	text := expand(file, "")
-	name := strings.ReplaceAll(strings.TrimPrefix(strings.TrimSuffix(file, ".lua"), "plain/"), "/", "_")
+// load returns the script of a file.
+func load(file string) script { return note(nameOf(file), read(file)) }
+
+// each is the text of a script that does with each of many locks what another does with one.
+const each = `-- %[1]s_each: %[1]s for many locks, each by itself.
+-- Repeat: safe, as %[1]s.
+local function one(KEYS, ARGV)
+  --@include %[2]s
+end
+--@include parts/each.lua
+`
+
+// loadEach returns the script that does so with what the script of a file does.
+func loadEach(file string) script {
+	return note(nameOf(file)+"_each", fmt.Sprintf(each, nameOf(file), file))
+}
+
+func nameOf(file string) string {
+	return strings.ReplaceAll(strings.TrimPrefix(strings.TrimSuffix(file, ".lua"), "plain/"), "/", "_")
+}
+
+// note notes the script with the text, and its variant for shard channels.
+func note(name, text string) script {
+	text = expand(text, "")
 	loaded[name] = text
 	s := scriptOf(text)
 	if other := shardCommands.Replace(text); other != text {
@@ -49,19 +71,23 @@ func load(file string) script {
 	return s
 }
 
-// expand returns the text of a file, with all lines indented. A line "--@include file"
-// stands for the text of that file.
-func expand(file, indent string) string {
+func read(file string) string {
 	text, err := files.ReadFile(file)
 	if err != nil {
 		panic(err) // a file that go:embed did not find
 	}
+	return string(text)
+}
+
+// expand returns a text with all lines indented. A line "--@include file" stands for the text of
+// that file.
+func expand(text, indent string) string {
 	var whole strings.Builder
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		before, part, include := strings.Cut(line, "--@include ")
 		switch {
 		case include:
-			whole.WriteString(expand(strings.TrimSpace(part), indent+before))
+			whole.WriteString(expand(read(strings.TrimSpace(part)), indent+before))
 		case line == "\n":
 			whole.WriteString(line)
 		default:

@@ -12,10 +12,10 @@ import (
 
 var (
 	permitsAcquire      = load("permits/acquire.lua")
-	permitsAcquireEach  = load("permits/acquire_each.lua")
+	permitsAcquireEach  = loadEach("permits/acquire.lua")
 	permitsRenew        = load("permits/renew.lua")
 	permitsRelease      = load("permits/release.lua")
-	permitsReleaseEach  = load("permits/release_each.lua")
+	permitsReleaseEach  = loadEach("permits/release.lua")
 	permitsForceRelease = load("permits/force_release.lua")
 	permitsRecount      = load("permits/recount.lua")
 	permitsInspect      = load("permits/inspect.lua")

@@ -4,7 +4,7 @@ import "context"
 
 var (
 	release      = load("plain/release.lua")
-	releaseEach  = load("plain/release_each.lua")
+	releaseEach  = loadEach("plain/release.lua")
 	forceRelease = load("plain/force_release.lua")
 )
 

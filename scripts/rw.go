@@ -12,9 +12,9 @@ import (
 
 var (
 	rwAcquire      = load("rw/acquire.lua")
-	rwAcquireEach  = load("rw/acquire_each.lua")
+	rwAcquireEach  = loadEach("rw/acquire.lua")
 	rwRelease      = load("rw/release.lua")
-	rwReleaseEach  = load("rw/release_each.lua")
+	rwReleaseEach  = loadEach("rw/release.lua")
 	rwRenew        = load("rw/renew.lua")
 	rwRecount      = load("rw/recount.lua")
 	rwInspect      = load("rw/inspect.lua")

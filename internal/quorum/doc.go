@@ -24,7 +24,7 @@
 //	   │                              │
 //	   ├─ votes are split, most of them are ours: asks the others again
 //	   │
-//	   └─ enough cannot say yes ──────┴─ ends          end.go             release_each.lua
+//	   └─ enough cannot say yes ──────┴─ ends          end.go             release_each
 //
 // A round returns as soon as its result is certain. Nodes that answer later, or never, still
 // belong to the hold: hold.go keeps, for each node, the state of the hold there (not asked,
