@@ -21,7 +21,7 @@ func planted(s script) script {
 	case seed.WriteBeside && (s == rwAcquire || s == rwAcquireEach):
 		return scriptOf(strings.Replace(s.text, "mode == 'write' or mode and writes then", "mode == 'write' then", 1))
 	case seed.NoWishes && (s == rwAcquire || s == rwAcquireEach):
-		return scriptOf(strings.Replace(s.text, "or not writes and not next)", "or false)", 1))
+		return scriptOf(strings.Replace(s.text, "or not writes and not ours_next)", "or false)", 1))
 	case seed.LastFirst && s == fairEnter:
 		return scriptOf(strings.Replace(s.text, "'RPUSH'", "'LPUSH'", 1))
 	}

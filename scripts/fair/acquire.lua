@@ -43,7 +43,7 @@ if not free then
   end
 end
 
-local reply = 0
+local reply, reserve = 0, reserve ~= '0' and 1
 --@include parts/reserve.lua
 if free then
   --@include parts/take.lua

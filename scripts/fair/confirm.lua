@@ -13,7 +13,7 @@ local lease = ARGV[3]
 if call('HEXISTS', lock, ARGV[2]) == 0 then
   return 0
 end
-local reply = 1
+local reply, reserve = 1, reserve ~= '0' and 1
 --@include parts/reserve.lua
 call('PEXPIRE', lock, lease)
 return reply

@@ -1,8 +1,9 @@
--- reserve: with fencing, makes of `reply` {reply, first, last}: the fence numbers reserved for the hold.
-if reserve ~= '0' then
+-- reserve: with fencing, makes of `reply` {reply, first, last}: as many fence numbers as `reserve` says, for the hold. This comes before
+-- the hold: Redis refuses it when out of memory, and skipped numbers do no harm.
+if reserve then
   --@include parts/fence.lua
-  local time = call('TIME')
-  local first, last = mint(counter, counter_expiry, 1, time[1] * 1000000 + time[2])
+  local time = redis.call('TIME')
+  local first, last = mint(counter, counter_expiry, reserve, time[1] * 1000000 + time[2])
   if not first then
     return last
   end

@@ -1,4 +1,4 @@
--- wish: notes that `who` wishes for the lock for `wish` ms from `now`, and has done so since `since`. Fairness alone depends on it: if Redis refuses it, there is none.
-if type(redis.pcall('HSET', wishes, who, now + wish .. ' ' .. since)) == 'number' and redis.pcall('PEXPIRE', wishes, wish) ~= 1 then
-  redis.pcall('DEL', wishes) -- they must not stay
+-- wish: refuses a `wish` that is not a number of ms from 0 to 60000.
+if #wish > 5 or not string.find(wish, '^%d+$') or tonumber(wish) > 60000 then
+  return redis.error_reply('ERR wish must be a whole number of ms from 0 to 60000')
 end

@@ -18,14 +18,14 @@
 --          -2   the owner has been given up by release, which left a tombstone; nothing is changed
 -- Repeat: safe. The owner's own field is found and left as it is, the expiry too. It reserves other, larger numbers then: no
 -- holder got those of the lost reply.
-local lock, owner, lease, value, reserve, counter_expiry, reply = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], 0
+local lock, counter, owner, lease, value, reserve, counter_expiry = KEYS[1], KEYS[3], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 if #owner == 0 then
   return redis.error_reply('ERR owner must not be empty')
 end
 --@include parts/lease.lua
 --@include parts/numbers.lua
 
-local free = redis.call('EXISTS', lock, KEYS[2]) == 0
+local free, reply = redis.call('EXISTS', lock, KEYS[2]) == 0, 0
 if not free then
   if redis.call('EXISTS', KEYS[2]) == 1 then
     return -2
@@ -35,15 +35,7 @@ if not free then
     --@include parts/held.lua
   end
 end
-if reserve then -- first: Redis refuses it when out of memory, and skipped numbers do no harm
-  --@include parts/fence.lua
-  local time = redis.call('TIME')
-  local first, last = mint(KEYS[3], counter_expiry, reserve, time[1] * 1000000 + time[2])
-  if not first then
-    return last
-  end
-  reply = {0, first, last}
-end
+--@include parts/reserve.lua
 if free then
   --@include parts/take.lua
 end

@@ -29,16 +29,14 @@
 --          -2   the owner has been given up by release, which left a tombstone, or ARGV[6] does not hold the lock; nothing is changed
 -- Repeat: safe. The owner's own entry is found and left as it is, the expiry too. It reserves other, larger numbers then: no
 -- holder got those of the lost reply.
-local lock, timeout, wishes, witness = KEYS[1], KEYS[3], KEYS[4], KEYS[5]
+local lock, timeout, wishes, witness, counter = KEYS[1], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local taker, lease, client, wish, reserve, counter_expiry = ARGV[1], ARGV[2], ARGV[4], ARGV[5], ARGV[7], ARGV[8]
 if #taker == 0 then
   return redis.error_reply('ERR owner must not be empty')
 end
 --@include parts/lease.lua
 --@include parts/numbers.lua
-if #wish > 5 or not string.find(wish, '^%d+$') or tonumber(wish) > 60000 then
-  return redis.error_reply('ERR wish must be a whole number of ms from 0 to 60000')
-end
+--@include parts/wish.lua
 
 if redis.call('EXISTS', KEYS[2]) == 1 then
   return -2
@@ -53,14 +51,13 @@ if ARGV[6] ~= '' and not found and not beside then
 end
 if not found and not beside then
   --@include parts/now.lua
-  local wished, first, since, until_writers, until_next, next = redis.call('HGETALL', wishes), math.huge, now, 0, 0, false
+  local wished, first, since, until_writers, until_next, ours_next = redis.call('HGETALL', wishes), math.huge, now, 0, 0, false
   local free
   for i = 1, #wished, 2 do
-    local who, of = string.match(wished[i], '^(%l+) (.*)$')
-    local ends, began = string.match(wished[i + 1], '^(%d+) (%d+)$')
+    --@include parts/wished.lua
     if wished[i] == 'free' then
       free = tonumber(wished[i + 1])
-    elseif not ends or tonumber(ends) <= now or ends - now > 60000 then -- the clock has jumped back
+    elseif not counts then
       redis.call('HDEL', wishes, wished[i])
     elseif who == 'writer' then
       until_writers, first = math.max(until_writers, ends), math.min(first, began)
@@ -68,16 +65,16 @@ if not found and not beside then
         since = tonumber(began)
       end
     elseif who == 'next' then
-      until_next, next = math.max(until_next, ends), next or of == client
+      until_next, ours_next = math.max(until_next, ends), ours_next or of == client
     end
   end
   local answer
   if mode == 'write' or mode and writes then
-    local label = string.match(redis.call('GET', timeouts .. holder .. ':rwlock_timeout:1') or '', '^1 (.+)$')
+    --@include parts/label.lua
     answer = label and left .. ' ' .. label or left
   elseif writes and until_next > 0 then
     answer = until_next - now
-  elseif until_writers > 0 and (writes and first < since or not writes and not next) then
+  elseif until_writers > 0 and (writes and first < since or not writes and not ours_next) then
     answer = until_writers - now
   end
   local over = free and not mode and free <= now
@@ -96,8 +93,8 @@ if not found and not beside then
   end
   if answer then
     if wish ~= '0' then
-      local who = (writes and 'writer ' or next and 'next ' or 'reader ') .. client
-      --@include parts/wish.lua
+      local who = (writes and 'writer ' or ours_next and 'next ' or 'reader ') .. client
+      --@include parts/note_wish.lua
     end
     return answer
   end
@@ -105,15 +102,7 @@ if not found and not beside then
     redis.call('HDEL', wishes, 'reader ' .. client, 'next ' .. client)
   end
 end
-if reserve then -- first: Redis refuses it when out of memory, and skipped numbers do no harm
-  --@include parts/fence.lua
-  local time = redis.call('TIME')
-  local first, last = mint(KEYS[6], counter_expiry, reserve, time[1] * 1000000 + time[2])
-  if not first then
-    return last
-  end
-  reply = {0, first, last}
-end
+--@include parts/reserve.lua
 if not found then
   if mode then
     redis.call('HSET', lock, taker, '1')

@@ -11,5 +11,5 @@ local leaver
 if not mode then
   return {}
 end
-local label = string.match(redis.call('GET', timeouts .. holder .. ':rwlock_timeout:1') or '', '^1 (.+)$')
+--@include parts/label.lua
 return {mode, readers, holder, tonumber(entries), left, label or ''}

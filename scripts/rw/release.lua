@@ -17,9 +17,7 @@
 -- Repeat: safe. The second finds no entry, and renews the tombstone.
 local lock, wishes, witness, last, wish = KEYS[1], KEYS[3], KEYS[4], ARGV[3], ARGV[5]
 --@include parts/last.lua
-if #wish > 5 or not string.find(wish, '^%d+$') or tonumber(wish) > 60000 then
-  return redis.error_reply('ERR wish must be a whole number of ms from 0 to 60000')
-end
+--@include parts/wish.lua
 
 --@include parts/now.lua
 local leaver, removed = ARGV[1], redis.call('HEXISTS', lock, ARGV[1]) == 1
@@ -44,7 +42,7 @@ if removed and writes then -- as far as Redis lets it: fairness alone depends on
   end
   if wish ~= '0' then
     local since = now
-    --@include parts/wish.lua
+    --@include parts/note_wish.lua
   elseif #wished > 0 then
     redis.pcall('HDEL', wishes, who)
   end

@@ -12,8 +12,8 @@ end
 --@include parts/now.lua
 local wished = redis.call('HGETALL', KEYS[3])
 for i = 1, #wished, 2 do
-  local ends = string.match(wished[i + 1], '^(%d+) ')
-  if string.sub(wished[i], 1, 7) == 'writer ' and ends and tonumber(ends) > now and ends - now <= 60000 then
+  --@include parts/wished.lua
+  if who == 'writer' and counts then
     return 0
   end
 end
