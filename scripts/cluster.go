@@ -55,7 +55,7 @@ func (n *Node) invokeInCluster(ctx context.Context, do sender, s script, keys in
 		if !changing(err) {
 			return reply, n.allowed(needs, n.explained(ctx, err))
 		}
-		over := time.Since(began) > changeTime || s.renews() && divided(err) // Renew then divides its call
+		over := time.Since(began) > changeTime || s.renews && divided(err) // Renew then divides its call
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():

@@ -14,6 +14,7 @@ import (
 type script struct {
 	text, sha string
 	sharded   *script // with the shard channels of a Redis Cluster; nil: it has no channels
+	renews    bool    // holds, of several keys perhaps; set by renewEach
 }
 
 // onShards is the script for shard channels.

@@ -66,7 +66,7 @@ func (p *Permits) AcquireEach(ctx context.Context, asks []Ask, results []Result[
 
 // Renew is [Node.Renew]. A lease that is over is NotOurs.
 func (p *Permits) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
-	return p.node.renewEach(ctx, renewal{planted(permitsRenew), func(key, _ string) string { return settings(key) }, p.text}, lease, keys, owners, answers)
+	return p.node.renewEach(ctx, renewScript{planted(permitsRenew), func(key, _ string) string { return settings(key) }, p.text}, lease, keys, owners, answers)
 }
 
 // End ends a hold, whatever its count, and notifies the channel of the key. Of an owner in doubt it

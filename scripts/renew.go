@@ -9,17 +9,12 @@ import (
 
 var renew = load("plain/renew.lua")
 
-// renewal is how a kind of lock renews: by a script, which is given for each hold also the name of
-// what belongs to it.
-type renewal struct {
-	script  script
+// renewScript is the script by which a kind of lock renews. For each hold it is also given the name
+// of what belongs to it.
+type renewScript struct {
+	script
 	more    func(key, owner string) string // nil: nothing does
 	permits string                         // how many a key has, of permits
-}
-
-// renews says whether s renews holds, of several keys perhaps.
-func (s script) renews() bool {
-	return s.sha == renew.sha || s.sha == permitsRenew.sha || s.sha == rwRenew.sha
 }
 
 // Answer is what Renew learned about one hold.
@@ -48,12 +43,13 @@ var renewArgs = sync.Pool{New: func() any { return new([]string) }}
 // touch costs the others two round trips more, and 21 calls in place of one; so do keys of
 // a Redis Cluster's slot that moves, of which each node has some, but up to 111 calls.
 func (n *Node) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
-	return n.renewEach(ctx, renewal{script: planted(renew)}, lease, keys, owners, answers)
+	return n.renewEach(ctx, renewScript{script: planted(renew)}, lease, keys, owners, answers)
 }
 
 // renewEach is Renew for holds of any kind.
-func (n *Node) renewEach(ctx context.Context, by renewal, lease time.Duration, keys, owners []string, answers []Answer) error {
+func (n *Node) renewEach(ctx context.Context, by renewScript, lease time.Duration, keys, owners []string, answers []Answer) error {
 	clear(answers)
+	by.renews = true
 	if err := CheckLease(lease); err != nil {
 		return err
 	}
@@ -80,7 +76,7 @@ func (n *Node) renewEach(ctx context.Context, by renewal, lease time.Duration, k
 }
 
 // renew is Renew for keys of one slot.
-func (n *Node) renew(ctx context.Context, by renewal, lease time.Duration, keys, owners []string, answers []Answer) error {
+func (n *Node) renew(ctx context.Context, by renewScript, lease time.Duration, keys, owners []string, answers []Answer) error {
 	err := n.renewAtOnce(ctx, by, lease, keys, owners, answers)
 	alone := func(err error) bool { return forbidden(err) || divided(err) }
 	if alone(err) && len(keys) > 1 {
@@ -90,7 +86,7 @@ func (n *Node) renew(ctx context.Context, by renewal, lease time.Duration, keys,
 }
 
 // renewAtOnce is one call of Renew.
-func (n *Node) renewAtOnce(ctx context.Context, by renewal, lease time.Duration, keys, owners []string, answers []Answer) error {
+func (n *Node) renewAtOnce(ctx context.Context, by renewScript, lease time.Duration, keys, owners []string, answers []Answer) error {
 	room := renewArgs.Get().(*[]string)
 	args := (*room)[:0]
 	for i, key := range keys {

@@ -28,7 +28,7 @@ func (n *Node) write(ctx context.Context, s script, keys int, args ...string) (r
 	}
 	next := "" // the node that ASK has named
 	reply, err = n.invokeBy(ctx, func(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
-		replies, err := n.alone(ctx, s.renews(), args[0], next, cmd)
+		replies, err := n.alone(ctx, s.renews, args[0], next, cmd)
 		if err != nil {
 			return rueidis.NewErrorResult(err)
 		}

@@ -146,7 +146,7 @@ func (r *ReadWrite) endArgs(holds ...ReadWriteEnding) (keys, args []string, err 
 
 // Renew is [Node.Renew]. A hold whose entry or whose time-out key has gone is NotOurs.
 func (r *ReadWrite) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
-	return r.node.renewEach(ctx, renewal{script: planted(rwRenew), more: timeout}, lease, keys, owners, answers)
+	return r.node.renewEach(ctx, renewScript{script: planted(rwRenew), more: timeout}, lease, keys, owners, answers)
 }
 
 // Recount is [Node.Recount], up to 99 999 entries.
