@@ -51,11 +51,17 @@ func newBatcher[K comparable, Q, A any](
 // none is the kind of calls that may all share a batch.
 type none struct{}
 
-// alike gives a call for several the kind none.
-func alike[Q, A any](many func(context.Context, []Q, []scripts.Result[A]) error) func(context.Context, none, []Q, []scripts.Result[A]) error {
-	return func(ctx context.Context, _ none, asks []Q, results []scripts.Result[A]) error {
-		return many(ctx, asks, results)
-	}
+// batchOf returns a batcher on s of such calls.
+func batchOf[Q, A any](
+	s server,
+	one func(ctx context.Context, ask Q) (A, error),
+	many func(ctx context.Context, asks []Q, results []scripts.Result[A]) error,
+) *batcher[none, Q, A] {
+	return newBatcher(fewOn(s.node), s.calls.Go,
+		func(ctx context.Context, _ none, ask Q) (A, error) { return one(ctx, ask) },
+		func(ctx context.Context, _ none, asks []Q, results []scripts.Result[A]) error {
+			return many(ctx, asks, results)
+		})
 }
 
 // errAlone says that a batch had no effect, perhaps by a fault of one of its members. Each

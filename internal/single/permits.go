@@ -34,12 +34,10 @@ func NewPermits(client rueidis.Client, c engine.Config, n int) (*engine.Engine, 
 	c.Several = true
 	p := &Permits{server: connect(client, c), n: n}
 	p.Permits = scripts.NewPermits(p.node, n)
-	p.acquires = newBatcher(fewOn(p.node), p.calls.Go, func(ctx context.Context, _ none, a scripts.Ask) (scripts.Acquired, error) {
+	p.acquires = batchOf(p.server, func(ctx context.Context, a scripts.Ask) (scripts.Acquired, error) {
 		return p.Permits.Acquire(ctx, a.Key, a.Owner, a.Lease)
-	}, alike(p.AcquireEach))
-	p.ends = newBatcher(fewOn(p.node), p.calls.Go, func(ctx context.Context, _ none, e scripts.Ending) (scripts.Released, error) {
-		return p.End(ctx, e)
-	}, alike(p.EndEach))
+	}, p.AcquireEach)
+	p.ends = batchOf(p.server, p.End, p.EndEach)
 	return racing.New(p, c), p
 }
 

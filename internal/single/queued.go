@@ -31,15 +31,15 @@ var _ interface {
 func NewQueued(client rueidis.Client, c engine.Config, own queueing.Config) (*engine.Engine, *Queued) {
 	q := &Queued{server: connect(client, c)}
 	q.Fair = scripts.NewFair(q.node, fairSettings(c, own))
-	q.acquires = newBatcher(fewOn(q.node), q.calls.Go, func(ctx context.Context, _ none, a scripts.Ask) (scripts.Acquired, error) {
+	q.acquires = batchOf(q.server, func(ctx context.Context, a scripts.Ask) (scripts.Acquired, error) {
 		return q.Fair.Acquire(ctx, a.Key, a.Owner, a.Lease)
-	}, alike(q.AcquireEach))
-	q.releases = newBatcher(fewOn(q.node), q.calls.Go, func(ctx context.Context, _ none, h scripts.FairHold) (scripts.Passed, error) {
+	}, q.AcquireEach)
+	q.releases = batchOf(q.server, func(ctx context.Context, h scripts.FairHold) (scripts.Passed, error) {
 		return q.Fair.Release(ctx, h.Key, h.Owner, h.LastFence, false)
-	}, alike(q.ReleaseEach))
-	q.leaves = newBatcher(fewOn(q.node), q.calls.Go, func(ctx context.Context, _ none, h scripts.Hold) (scripts.Passed, error) {
+	}, q.ReleaseEach)
+	q.leaves = batchOf(q.server, func(ctx context.Context, h scripts.Hold) (scripts.Passed, error) {
 		return q.Fair.Leave(ctx, h.Key, 1, h.Owner)
-	}, alike(q.LeaveEach))
+	}, q.LeaveEach)
 	return queueing.New(q, c, own), q
 }
 

@@ -38,12 +38,12 @@ func NewRacing(client rueidis.Client, c engine.Config) (*engine.Engine, *Racing)
 	r.acquires = newBatcher(fewOn(r.Node), r.calls.Go, r.acquire, func(ctx context.Context, f scripts.Fencing, asks []scripts.Ask, replies []scripts.Result[scripts.Acquired]) error {
 		return r.AcquireEach(ctx, r.wanted(&f), asks, replies)
 	})
-	r.ends = newBatcher(fewOn(r.Node), r.calls.Go, func(ctx context.Context, _ none, e scripts.Ending) (scripts.Released, error) {
+	r.ends = batchOf(r.server, func(ctx context.Context, e scripts.Ending) (scripts.Released, error) {
 		if e.Doubt {
 			return r.Node.GiveUp(ctx, e.Key, e.Owner)
 		}
 		return r.Node.Release(ctx, e.Key, e.Owner, e.LastFence)
-	}, alike(r.EndEach))
+	}, r.EndEach)
 	return racing.New(r, c), r
 }
 

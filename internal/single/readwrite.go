@@ -71,9 +71,7 @@ func newReadWrite(s server, c engine.Config) *ReadWrite {
 	}, func(ctx context.Context, f scripts.Fencing, asks []scripts.ReadWriteAsk, replies []scripts.Result[scripts.Acquired]) error {
 		return r.AcquireEach(ctx, r.wanted(&f), asks, replies)
 	})
-	r.ends = newBatcher(fewOn(s.node), s.calls.Go, func(ctx context.Context, _ none, h scripts.ReadWriteEnding) (scripts.Released, error) {
-		return r.End(ctx, h)
-	}, alike(r.EndEach))
+	r.ends = batchOf(s, r.End, r.EndEach)
 	return r
 }
 
