@@ -36,7 +36,7 @@ type FairSettings struct {
 // Fair runs the scripts of the fair queues on one Redis, for one client. Its
 // methods are as those of [Node].
 type Fair struct {
-	node     *Node  // immutable
+	onNode
 	client   string // immutable
 	settings string // ARGV[1]; immutable
 	labelled string // the same with the label, for calls that keep it; immutable
@@ -48,7 +48,7 @@ func NewFair(node *Node, s FairSettings) *Fair {
 		millis(s.WaiterTTL), millis(s.GrantLease),
 		millis(s.Fencing.Expiry), strconv.Itoa(s.Members), decimal(s.Fencing.Reserve),
 	}
-	f := &Fair{node: node, client: s.Client, settings: strings.Join(settings, " ")}
+	f := &Fair{onNode: onNode{node}, client: s.Client, settings: strings.Join(settings, " ")}
 	if f.labelled = f.settings; node.Label != "" {
 		f.labelled += ";" + node.Label
 	}

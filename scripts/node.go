@@ -63,6 +63,19 @@ func NewNodeWith(client rueidis.Client, s NodeSettings) *Node {
 	return n
 }
 
+// onNode is what Fair, Permits and ReadWrite have of their Node.
+type onNode struct{ node *Node } // immutable
+
+// EvictionPolicy is [Node.EvictionPolicy].
+func (o onNode) EvictionPolicy(ctx context.Context) (string, error) {
+	return o.node.EvictionPolicy(ctx)
+}
+
+// Scans is [Node.Scans].
+func (o onNode) Scans(ctx context.Context, match string) ([]Scan, error) {
+	return o.node.Scans(ctx, match)
+}
+
 // Entries are the entries of a hold.
 type Entries struct {
 	Count int

@@ -25,13 +25,13 @@ var (
 // Permits runs the scripts of keys that several owners may hold at once, on one Redis. Its methods
 // are as those of [Node].
 type Permits struct {
-	node *Node  // immutable
+	onNode
 	n    int    // how many permits a key has; immutable
 	text string // the same; immutable
 }
 
 // NewPermits returns a Permits on node, for keys with n permits. It does no I/O.
-func NewPermits(node *Node, n int) *Permits { return &Permits{node, n, decimal(int64(n))} }
+func NewPermits(node *Node, n int) *Permits { return &Permits{onNode{node}, n, decimal(int64(n))} }
 
 // PermitsChannel returns the channel that is notified when a permit of key is given back. The
 // message is the digit 0.
@@ -144,11 +144,6 @@ func (p *Permits) InspectEach(ctx context.Context, names []string) ([]Result[Hol
 // Scans is [Node.Scans].
 func (p *Permits) Scans(ctx context.Context, match string) ([]Scan, error) {
 	return p.node.scans(ctx, match, "zset")
-}
-
-// EvictionPolicy is [Node.EvictionPolicy].
-func (p *Permits) EvictionPolicy(ctx context.Context) (string, error) {
-	return p.node.EvictionPolicy(ctx)
 }
 
 // parsePermit is parseAcquired, or reads on which number others have agreed.

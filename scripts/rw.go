@@ -29,12 +29,12 @@ const WriteSuffix = ":write"
 // ReadWrite runs the scripts of read/write locks on one Redis, for one client of readers or of
 // writers. Its methods are as those of [Node].
 type ReadWrite struct {
-	node   *Node  // immutable
+	onNode
 	client string // the start of its owners, and the name of its wishes; immutable
 }
 
 // NewReadWrite returns a ReadWrite on node. It does no I/O.
-func NewReadWrite(node *Node, client string) *ReadWrite { return &ReadWrite{node, client} }
+func NewReadWrite(node *Node, client string) *ReadWrite { return &ReadWrite{onNode{node}, client} }
 
 // ReadWriteAsk is one hold of a read/write lock that is asked for. A writer's owner ends with
 // WriteSuffix.

@@ -90,16 +90,6 @@ func (q *Queued) Renew(ctx context.Context, lease time.Duration, keys, owners []
 	return q.node.Renew(ctx, lease, keys, owners, answers)
 }
 
-// Scans is [scripts.Node.Scans].
-func (q *Queued) Scans(ctx context.Context, match string) ([]scripts.Scan, error) {
-	return q.node.Scans(ctx, match)
-}
-
-// EvictionPolicy is [scripts.Node.EvictionPolicy].
-func (q *Queued) EvictionPolicy(ctx context.Context) (string, error) {
-	return q.node.EvictionPolicy(ctx)
-}
-
 // Inbox listens to the grants of key to this locker.
 func (q *Queued) Inbox(key string, receive func(string)) *pubsub.Subscription {
 	return q.subscriber.SubscribeFunc(q.Fair.Inbox(key), receive)

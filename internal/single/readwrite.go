@@ -131,16 +131,6 @@ func (r *ReadWrite) end(ctx context.Context, e scripts.Ending) (scripts.Released
 	return said, err
 }
 
-// Scans is [scripts.Node.Scans].
-func (r *ReadWrite) Scans(ctx context.Context, match string) ([]scripts.Scan, error) {
-	return r.node.Scans(ctx, match)
-}
-
-// EvictionPolicy is [scripts.Node.EvictionPolicy].
-func (r *ReadWrite) EvictionPolicy(ctx context.Context) (string, error) {
-	return r.node.EvictionPolicy(ctx)
-}
-
 // Subscribe listens to the releases of key. Until the subscription ends, callers wait for it.
 func (r *ReadWrite) Subscribe(key string) racing.Subscription {
 	w := &wish{}
