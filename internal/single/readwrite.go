@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/racing"
+	"github.com/holdfast-go/holdfast/internal/seed"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -117,7 +118,7 @@ func (r *ReadWrite) Release(ctx context.Context, key, owner string, lastFence in
 
 // GiveUp gives up an owner, alone or in a batch.
 func (r *ReadWrite) GiveUp(ctx context.Context, key, owner string) (scripts.Released, error) {
-	return r.end(ctx, scripts.Ending{Key: key, Owner: owner, Doubt: true})
+	return r.end(ctx, scripts.Ending{Key: key, Owner: owner, Doubt: !seed.NoTombstones})
 }
 
 // end ends a hold. The next turn is that of the wishes in Redis.

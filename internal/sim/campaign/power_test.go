@@ -51,6 +51,7 @@ var mistakes = []struct {
 	{"write beside readers", "rwlock", &seed.WriteBeside, "OVERLAP", 5, cut{}},
 	{"write beside readers", "rwlock", &seed.WriteBeside, "HISTORY", 5, cut{}},
 	{"no wishes", "rwlock", &seed.NoWishes, "STARVES", 5, cut{}},
+	{"no tombstones", "rwlock", &seed.NoTombstones, "ORPHAN", 0, cut{what: sim.Straggle, long: cutLease * 5 / 6}},
 	{"hand over any", "rlock", &seed.HandOverAny, "TERMS", 30, cut{}},
 }
 
