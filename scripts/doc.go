@@ -26,7 +26,7 @@
 // and for keys with permits, in a layout of our own:
 //
 //	key                             sorted set owner -> epoch ms, by the server's clock: when its lease ends; expires with the last lease
-//	holdfast_permits:{key}          hash       permits -> how many there are; resized -> 1 if an operator has said so; owner -> as in a lock's hash; expires with the last lease, or after a week if resized
+//	holdfast_permits:{key}          hash       the register: permits -> how many there are; resized -> 1 if an operator has said so; owner -> as in a lock's hash; expires with the last lease, or after a week if resized
 //	holdfast_gone:{key}:owner       string     a tombstone, as above
 //	holdfast_permits_channel:{key}  channel    the message 0: a permit was given back, or their number has changed
 //

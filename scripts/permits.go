@@ -37,8 +37,8 @@ func NewPermits(node *Node, n int) *Permits { return &Permits{onNode{node}, n, d
 // message is the digit 0.
 func PermitsChannel(key string) string { return named("holdfast_permits_channel", key) }
 
-// settings returns the hash that says how many permits key has.
-func settings(key string) string { return named(check.PermitsPrefix, key) }
+// register returns the hash with the number of permits of key, and with the entries of its owners.
+func register(key string) string { return named(check.PermitsPrefix, key) }
 
 // Acquire takes one of the permits of key for owner, for one lease from now. Else it changes
 // nothing: Remaining is of the lease that ends first, or others have Agreed on another number.
@@ -48,7 +48,7 @@ func (p *Permits) Acquire(ctx context.Context, key, owner string, lease time.Dur
 		return Acquired{}, err
 	}
 	return p.node.take(ctx, parsePermit, planted(permitsAcquire), 3,
-		key, settings(key), tombstone(key, owner), owner, millis(lease), p.text, p.node.one)
+		key, register(key), tombstone(key, owner), owner, millis(lease), p.text, p.node.one)
 }
 
 // AcquireEach does as Acquire for each of asks by itself, and fills results, one for each.
@@ -58,7 +58,7 @@ func (p *Permits) AcquireEach(ctx context.Context, asks []Ask, results []Result[
 		if err := checkHold(a.Key, a.Owner, a.Lease); err != nil {
 			return err
 		}
-		keys = append(keys, a.Key, settings(a.Key), tombstone(a.Key, a.Owner))
+		keys = append(keys, a.Key, register(a.Key), tombstone(a.Key, a.Owner))
 		args = append(args, a.Owner, millis(a.Lease), p.text, p.node.one)
 	}
 	return invokeEach(ctx, p.node, planted(permitsAcquireEach), len(asks), keys, args, results, parsePermit)
@@ -66,7 +66,7 @@ func (p *Permits) AcquireEach(ctx context.Context, asks []Ask, results []Result[
 
 // Renew is [Node.Renew]. A lease that is over is NotOurs.
 func (p *Permits) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
-	return p.node.renewEach(ctx, renewScript{planted(permitsRenew), func(key, _ string) string { return settings(key) }, p.text}, lease, keys, owners, answers)
+	return p.node.renewEach(ctx, renewScript{planted(permitsRenew), func(key, _ string) string { return register(key) }, p.text}, lease, keys, owners, answers)
 }
 
 // End ends a hold, whatever its count, and notifies the channel of the key. Of an owner in doubt it
@@ -96,7 +96,7 @@ func (p *Permits) endArgs(holds ...Ending) (keys, args []string, err error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		keys, args = append(keys, h.Key, settings(h.Key), other), append(args, h.Owner, PermitsChannel(h.Key), more)
+		keys, args = append(keys, h.Key, register(h.Key), other), append(args, h.Owner, PermitsChannel(h.Key), more)
 	}
 	return keys, args, nil
 }
@@ -107,12 +107,12 @@ func (p *Permits) ForceRelease(ctx context.Context, key string) (existed bool, e
 	if err := CheckKey(key); err != nil {
 		return false, err
 	}
-	return parseBool(p.node.invoke(ctx, permitsForceRelease, 2, key, settings(key), PermitsChannel(key)))
+	return parseBool(p.node.invoke(ctx, permitsForceRelease, 2, key, register(key), PermitsChannel(key)))
 }
 
 // Recount is [Node.Recount].
 func (p *Permits) Recount(ctx context.Context, key, owner string, entries Entries) (ours bool, err error) {
-	return p.node.recount(ctx, permitsRecount, entries, owner, key, settings(key))
+	return p.node.recount(ctx, permitsRecount, entries, owner, key, register(key))
 }
 
 // Resize sets how many permits key has, whatever the lockers say, until nobody has used it for a
@@ -124,7 +124,7 @@ func (p *Permits) Resize(ctx context.Context, key string, n int) error {
 	if err := check.Permits(n); err != nil {
 		return unsent(err)
 	}
-	_, err := parseBool(p.node.invoke(ctx, permitsResize, 2, key, settings(key), decimal(int64(n)), PermitsChannel(key)))
+	_, err := parseBool(p.node.invoke(ctx, permitsResize, 2, key, register(key), decimal(int64(n)), PermitsChannel(key)))
 	return err
 }
 
@@ -133,12 +133,12 @@ func (p *Permits) Inspect(ctx context.Context, key string) (Holder, error) {
 	if err := CheckKey(key); err != nil {
 		return Holder{}, err
 	}
-	return parsePermits(p.node.invoke(ctx, permitsInspect, 2, key, settings(key)))
+	return parsePermits(p.node.invoke(ctx, permitsInspect, 2, key, register(key)))
 }
 
 // InspectEach is as that of [Node].
 func (p *Permits) InspectEach(ctx context.Context, names []string) ([]Result[Holder], error) {
-	return p.node.inspectEach(ctx, permitsInspect, names, func(name string) []string { return []string{name, settings(name)} }, parsePermits)
+	return p.node.inspectEach(ctx, permitsInspect, names, func(name string) []string { return []string{name, register(name)} }, parsePermits)
 }
 
 // Scans is [Node.Scans].

@@ -138,11 +138,11 @@ func (r *ReadWrite) Subscribe(key string) racing.Subscription {
 	r.mu.Lock()
 	r.waiting[key] = w
 	r.mu.Unlock()
-	return waits{r.subscriber.Subscribe(scripts.ReadWriteChannel(key)), r, key, w}
+	return wishing{r.subscriber.Subscribe(scripts.ReadWriteChannel(key)), r, key, w}
 }
 
-// waits is the subscription of callers that wait for a key.
-type waits struct {
+// wishing is the subscription of callers that wait for a key, and have a wish meanwhile.
+type wishing struct {
 	racing.Subscription
 	half *ReadWrite
 	key  string
@@ -150,7 +150,7 @@ type waits struct {
 }
 
 // Close ends the subscription, and in the background the wish.
-func (s waits) Close() {
+func (s wishing) Close() {
 	s.Subscription.Close()
 	r := s.half
 	r.mu.Lock()

@@ -1,7 +1,7 @@
 -- permits_acquire: take one of the permits of a key for an owner that has never had one. An owner has its permit as long as its
 -- score is later than the server's clock.
--- KEYS[1]  the permits, sorted set owner -> epoch ms: when its lease ends
--- KEYS[2]  their settings, hash permits -> how many there are; resized -> 1 if an operator has said so; owner -> count and
+-- KEYS[1]  the holds, sorted set owner -> epoch ms: when its lease ends
+-- KEYS[2]  the register, hash permits -> how many there are; resized -> 1 if an operator has said so; owner -> count and
 --          label, as in the field of a lock
 -- KEYS[3]  the owner's tombstone, string
 -- ARGV[1]  owner
@@ -9,12 +9,12 @@
 -- ARGV[3]  how many permits there are, 1 to 10000. An operator's number counts instead
 -- ARGV[4]  what the owner's field holds: 1, and behind a space its label, if it has one
 -- Reply    0    the owner has a permit: taken now, or found so (then nothing is changed)
---          > 0  all are taken, or some and somebody has deleted the settings: ms until the first of their leases ends
+--          > 0  all are taken, or some and somebody has deleted the register: ms until the first of their leases ends
 --          text  the same, a space, and the label of that owner
 --          {permits}  the key has another number of permits, on which others have agreed; nothing is changed
 --          -2   the owner has been given up by release, which left a tombstone, or its lease has ended; nothing is changed
 -- Repeat: safe. The owner's own entry is found and left as it is.
-local permits, settings, owner, lease, wanted, value = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local holds, register, owner, lease, wanted, value = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 if #owner == 0 then
   return redis.error_reply('ERR owner must not be empty')
 end
@@ -24,29 +24,29 @@ end
 if redis.call('EXISTS', KEYS[3]) == 1 then
   return -2
 end
---@include parts/permits.lua
+--@include parts/holds.lua
 --@include parts/now.lua
-local said = redis.call('HMGET', settings, 'permits', 'resized')
+local said = redis.call('HMGET', register, 'permits', 'resized')
 local agreed, resized = said[1] or wanted, said[2]
-local taken = redis.call('ZCOUNT', permits, live, '+inf')
+local taken = redis.call('ZCOUNT', holds, live, '+inf')
 if agreed ~= wanted and not resized then
   if taken > 0 then
     return {tonumber(agreed)}
   end
   agreed = wanted -- nobody has a permit of the others any more
 end
-local ends = redis.call('ZSCORE', permits, owner)
+local ends = redis.call('ZSCORE', holds, owner)
 if ends then
   return tonumber(ends) > now and 0 or -2
 end
-if taken >= tonumber(agreed) or taken > 0 and not said[1] then -- a renewal restores the settings
-  local first = redis.call('ZRANGEBYSCORE', permits, live, '+inf', 'WITHSCORES', 'LIMIT', '0', '1')
-  local left, label = math.max(first[2] - now, 1), string.match(redis.call('HGET', settings, first[1]) or '', '^%d+ (.+)$')
+if taken >= tonumber(agreed) or taken > 0 and not said[1] then -- a renewal restores the register
+  local first = redis.call('ZRANGEBYSCORE', holds, live, '+inf', 'WITHSCORES', 'LIMIT', '0', '1')
+  local left, label = math.max(first[2] - now, 1), string.match(redis.call('HGET', register, first[1]) or '', '^%d+ (.+)$')
   return label and left .. ' ' .. label or left
 end
-local ended = redis.call('ZRANGEBYSCORE', permits, '-inf', string.format('%.0f', now), 'LIMIT', '0', '100')
-local last = math.max(now + lease, redis.call('ZRANGE', permits, '-1', '-1', 'WITHSCORES')[2] or 0)
-for _, field in ipairs(any and {} or redis.call('HRANDFIELD', settings, '1000')) do -- of owners that went with the sorted set
+local ended = redis.call('ZRANGEBYSCORE', holds, '-inf', string.format('%.0f', now), 'LIMIT', '0', '100')
+local latest = math.max(now + lease, redis.call('ZRANGE', holds, '-1', '-1', 'WITHSCORES')[2] or 0)
+for _, field in ipairs(any and {} or redis.call('HRANDFIELD', register, '1000')) do -- of owners that went with the sorted set
   if field ~= 'permits' and field ~= 'resized' and field ~= owner then
     ended[#ended + 1] = field
   end
@@ -56,26 +56,26 @@ local fields = {'permits', agreed, owner, value}
 if resized then
   fields[5], fields[6] = 'resized', '1'
 end
-local set = redis.pcall('HSET', settings, unpack(fields)) -- first: Redis refuses it when out of memory
+local set = redis.pcall('HSET', register, unpack(fields)) -- first: Redis refuses it when out of memory
 if type(set) == 'table' then
   return set
 end
-local refused = redis.pcall('ZADD', permits, string.format('%.0f', now + lease), owner)
+local refused = redis.pcall('ZADD', holds, string.format('%.0f', now + lease), owner)
 if type(refused) ~= 'table' then
   --@include parts/keep.lua
   refused = kept ~= 1 and kept
 end
 if refused then -- no permit without expiry must stay
-  redis.call('ZREM', permits, owner)
+  redis.call('ZREM', holds, owner)
   if said[1] then
-    redis.call('HDEL', settings, owner)
+    redis.call('HDEL', register, owner)
   else
-    redis.call('DEL', settings)
+    redis.call('DEL', register)
   end
   return refused
 end
 if ended[1] then
-  redis.pcall('ZREM', permits, unpack(ended))
-  redis.pcall('HDEL', settings, unpack(ended))
+  redis.pcall('ZREM', holds, unpack(ended))
+  redis.pcall('HDEL', register, unpack(ended))
 end
 return 0

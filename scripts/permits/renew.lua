@@ -1,7 +1,7 @@
 -- permits_renew: push out the leases of many owners, each only while it has its permit: a lease that is over stays over. Each by
 -- itself: one that Redis refuses costs the others nothing. It works on a Redis that is out of memory.
 -- KEYS[2*i-1]  the permits of a key, sorted set owner -> epoch ms: when its lease ends
--- KEYS[2*i]    their settings, hash. They are restored if somebody has deleted them
+-- KEYS[2*i]    the register, hash. It is restored if somebody has deleted it
 -- ARGV[1]      lease in ms from now, 1 to 999999999999999
 -- ARGV[2]      how many permits there are, 1 to 10000, for that
 -- ARGV[i+2]    an owner of KEYS[2*i-1]
@@ -20,34 +20,34 @@ end
 
 local writes, keeps = false, {} -- whether Redis takes writes; the keys that last long enough
 
-local function renew(permits, settings, owner)
-  local ends = redis.call('ZSCORE', permits, owner)
+local function renew(holds, register, owner)
+  local ends = redis.call('ZSCORE', holds, owner)
   if not ends or tonumber(ends) <= now then
     return 0
   end
   if not writes then
-    redis.call('ZREM', permits, '') -- changes nothing. Behind it, Redis takes ZADD and HSET also when out of memory
+    redis.call('ZREM', holds, '') -- changes nothing. Behind it, Redis takes ZADD and HSET also when out of memory
     writes = true
   end
-  if keeps[permits] then
-    redis.call('ZADD', permits, 'XX', string.format('%.0f', now + lease), owner)
+  if keeps[holds] then
+    redis.call('ZADD', holds, 'XX', string.format('%.0f', now + lease), owner)
     return 1
   end
-  local said = redis.call('HMGET', settings, 'permits', 'resized')
+  local said = redis.call('HMGET', register, 'permits', 'resized')
   local known, resized = said[1], said[2]
-  local last = math.max(now + lease, redis.call('ZRANGE', permits, '-1', '-1', 'WITHSCORES')[2])
-  redis.call('ZADD', permits, 'XX', string.format('%.0f', now + lease), owner)
+  local latest = math.max(now + lease, redis.call('ZRANGE', holds, '-1', '-1', 'WITHSCORES')[2])
+  redis.call('ZADD', holds, 'XX', string.format('%.0f', now + lease), owner)
   if not known then
-    redis.pcall('HSET', settings, 'permits', wanted)
+    redis.pcall('HSET', register, 'permits', wanted)
   end
   --@include parts/keep.lua
   if kept == 1 then
-    keeps[permits] = true
+    keeps[holds] = true
     return 1
   end
-  redis.call('ZADD', permits, 'XX', ends, owner)
-  if not known then -- no settings without expiry must stay
-    redis.pcall('DEL', settings)
+  redis.call('ZADD', holds, 'XX', ends, owner)
+  if not known then -- no register without expiry must stay
+    redis.pcall('DEL', register)
   end
   return kept
 end

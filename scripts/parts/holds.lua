@@ -1,5 +1,5 @@
--- permits: reads an owner that is among the `permits`, `any`, nil if there is none. Refuses a sorted set that is not of ours.
-local any = redis.call('ZRANGE', permits, '0', '0')[1]
+-- holds: reads an owner that is among the `holds`, `any`, nil if there is none. Refuses a sorted set that is not of ours.
+local any = redis.call('ZRANGE', holds, '0', '0')[1]
 if any and not (string.find(any, '^%-....%-....%-....%-', 9) and string.find(any, '^:%-?%d+$', 37)) then
   return redis.error_reply('WRONGTYPE the key holds a sorted set that is not a semaphore')
 end
