@@ -102,6 +102,12 @@ func (r *harness) shares(owners ...string) {
 	}
 }
 
+// beside has a reader take the lock beside a writer.
+func (r *harness) beside(reader, beside string) Acquired {
+	r.t.Helper()
+	return must(r.rw(reader).Acquire(bounded(r.t), nil, ReadWriteAsk{Ask: Ask{"k", reader, lease}, Beside: beside}))(r.t)
+}
+
 // refused has owners ask for the lock without a wish, in vain.
 func (r *harness) refused(owners ...string) {
 	r.t.Helper()
