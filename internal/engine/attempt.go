@@ -74,11 +74,11 @@ func (e *Engine) acquire(ctx context.Context, name, owner string, t Terms, numbe
 }
 
 func (e *Engine) ask(ctx context.Context, key, owner string, t Terms, numbers int64) (scripts.Acquired, error) {
-	if t.Beside == nil {
+	if t.beside == nil {
 		return e.backend.Acquire(ctx, key, owner, t.Lease, numbers)
 	}
-	said, err := e.backend.(AcquiresBeside).AcquireBeside(ctx, key, owner, t.Beside.Owner, t.Lease)
-	said.Fence, said.FenceEnd = t.Beside.fence, t.Beside.fence
+	said, err := e.backend.(Shared).AcquireBeside(ctx, key, owner, t.beside.Owner(), t.Lease)
+	said.Fence, said.FenceEnd = t.beside.Fence(), t.beside.Fence()
 	return said, err
 }
 

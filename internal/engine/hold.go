@@ -205,9 +205,9 @@ type Terms struct {
 	Fixed   bool          // never renewed
 	MaxHold time.Duration // cap on a renewed hold; 0: none
 	Label   *string       // nil: that of the locker
-	Beside  *Beside       // the writer that is the caller of a reader; nil: none is
+	beside  *entry        // the writer that is the caller of a reader; nil: none is
 }
 
 // Plain says whether the terms are the default: a renewed hold without a cap, with the
 // locker's lease and label. Only such holds are handed over locally.
-func (t Terms) Plain() bool { return !t.Fixed && t.MaxHold == 0 && t.Label == nil && t.Beside == nil }
+func (t Terms) Plain() bool { return !t.Fixed && t.MaxHold == 0 && t.Label == nil && t.beside == nil }

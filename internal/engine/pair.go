@@ -8,7 +8,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/loop"
-	"github.com/holdfast-go/holdfast/scripts"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
@@ -20,33 +19,17 @@ func Pair(readers, writers *Engine) {
 	readers.observer = writers.observer
 }
 
-// Beside is a writer that reads.
-type Beside struct {
-	Owner string
-	fence int64
-}
-
-// AcquiresBeside is a [Backend] whose readers have a key beside the writer that is their caller.
-type AcquiresBeside interface {
-	AcquireBeside(ctx context.Context, key, owner, writer string, lease time.Duration) (scripts.Acquired, error)
-}
-
-// AsksToShare is a [Backend] that is asked whether more may share a hold after its tenure.
-type AsksToShare interface {
-	MayShare(ctx context.Context, name, owner string) (bool, error)
-}
-
-// pin returns the entry as what a reader is beside. Its hold is not handed over any more: the next
-// writer would be beside that reader.
-func (en *entry) pin() (*Beside, error) {
+// pin prepares the entry for a reader beside it. Its hold is not handed over any more: the next writer
+// would be beside that reader.
+func (en *entry) pin() error {
 	k := en.key()
 	k.Lock()
 	defer k.Unlock()
-	if over := en.err(); over != nil {
-		return nil, over
+	over := en.err()
+	if over == nil {
+		en.section.hold.tainted = true
 	}
-	en.section.hold.tainted = true
-	return &Beside{en.Owner(), en.Fence()}, nil
+	return over
 }
 
 // upgrades says whether ctx is bound to a live lease of a reader on the key of this name. A
@@ -59,9 +42,10 @@ func (e *Engine) upgrades(ctx context.Context, name string) bool {
 // beside takes the key for a reader that writer calls. It does not wait for others, and rides out
 // an outage on its own goroutine, as those that wait here may wait for writer.
 func (e *Engine) beside(ctx context.Context, name string, t Terms, writer *entry, wait bool) (lease *holdfast.Lease, err error) {
-	if t.Beside, err = writer.pin(); err != nil {
+	if err = writer.pin(); err != nil {
 		return nil, err
 	}
+	t.beside = writer
 	sh := e.shardOf(name)
 	sh.Lock()
 	if sh.closed {

@@ -43,7 +43,7 @@ func (e *Engine) shareAgain(ctx context.Context, k *Key, t Terms) *holdfast.Leas
 	if h == nil {
 		return nil
 	}
-	may, err := e.backend.(AsksToShare).MayShare(ctx, k.Name, h.Owner)
+	may, err := e.backend.(Shared).MayShare(ctx, k.Name, h.Owner)
 	if e.Calls.Noted(k.Name, err) != nil || !may {
 		return nil
 	}

@@ -45,7 +45,7 @@ type wish struct{ noted atomic.Bool }
 var _ interface {
 	engine.AsksPolicy
 	engine.Lists
-	engine.AcquiresBeside
+	engine.Shared
 } = (*ReadWrite)(nil)
 
 // NewReadWrite returns the engines of the readers and of the writers on the Redis of client, and the
