@@ -70,10 +70,7 @@ func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration,
 // Inspect returns the holder of key and the length of its queue; see [holdfast.Operator]. One
 // round trip.
 func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
-	return engine.Call(ctx, l.engine, "inspect", key, func(ctx context.Context, name string) (holdfast.Status, error) {
-		said, err := l.backend.Inspect(ctx, name)
-		return l.engine.StatusOf(key, said), err
-	})
+	return l.engine.Inspect(ctx, key, l.backend.Inspect)
 }
 
 // Locks returns the locks that are held whose keys begin with prefix, with the lengths of their

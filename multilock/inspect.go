@@ -5,15 +5,14 @@ import (
 	"iter"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // Inspect returns the holder of key on a quorum of nodes; see [holdfast.Operator]. One round
 // trip to each node, at the same time.
 func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
-	return engine.Call(ctx, l.engine, "inspect", key, func(_ context.Context, name string) (holdfast.Status, error) {
-		said, err := l.quorum.Inspect(name)
-		return l.engine.StatusOf(key, said), err
+	return l.engine.Inspect(ctx, key, func(_ context.Context, name string) (scripts.Holder, error) {
+		return l.quorum.Inspect(name)
 	})
 }
 

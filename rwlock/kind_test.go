@@ -1,7 +1,6 @@
 package rwlock_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -36,28 +35,12 @@ var (
 		if err != nil {
 			return nil, err
 		}
-		return reader{l}, nil
+		return struct {
+			holdfast.Locker
+			holdfast.Operator
+		}{l.RLocker(), l}, nil
 	}}
 )
-
-// reader is a Locker that locks for readers.
-type reader struct{ *rwlock.Locker }
-
-func (r reader) Do(ctx context.Context, key string, f func(context.Context) error, opts ...holdfast.LockOption) error {
-	return r.RLocker().Do(ctx, key, f, opts...)
-}
-
-func (r reader) Lock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
-	return r.RLocker().Lock(ctx, key, opts...)
-}
-
-func (r reader) TryLock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
-	return r.RLocker().TryLock(ctx, key, opts...)
-}
-
-func (r reader) TryLockFor(ctx context.Context, key string, wait time.Duration, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
-	return r.RLocker().TryLockFor(ctx, key, wait, opts...)
-}
 
 func TestConformance(t *testing.T) { t.Parallel(); contract.Run(t, writers.InVirtualTime()) }
 

@@ -100,10 +100,7 @@ func (l *RLocker) TryLockFor(ctx context.Context, key string, wait time.Duration
 // Inspect returns who holds key: the writer, or else one of the readers, and how many these are;
 // see [holdfast.Operator]. One round trip.
 func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
-	return engine.Call(ctx, l.engine, "inspect", key, func(ctx context.Context, name string) (holdfast.Status, error) {
-		said, err := l.backend.Inspect(ctx, name)
-		return l.engine.StatusOf(key, said), err
-	})
+	return l.engine.Inspect(ctx, key, l.backend.Inspect)
 }
 
 // Locks returns the read/write locks that are held whose keys begin with prefix; see

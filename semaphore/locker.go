@@ -97,10 +97,7 @@ func (l *Locker) Resize(ctx context.Context, key string, n int) error {
 // Inspect returns how many permits key has, who holds them, and how many wait in this locker; see
 // [holdfast.Operator]. One round trip.
 func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
-	return engine.Call(ctx, l.engine, "inspect", key, func(ctx context.Context, name string) (holdfast.Status, error) {
-		said, err := l.backend.Inspect(ctx, name)
-		return l.engine.StatusOf(key, said), err
-	})
+	return l.engine.Inspect(ctx, key, l.backend.Inspect)
 }
 
 // Locks returns the semaphores of which permits are taken whose keys begin with prefix; see

@@ -84,7 +84,7 @@ func (e *Engine) locksOf(caller context.Context, backend Lists, scan scripts.Sca
 					if key == "" || free || errors.Is(held.Err, holdfast.ErrWrongType) {
 						continue
 					}
-					if !yield(e.StatusOf(key, held.Value), errs.Of("inspect", key, calls.Known(held.Err))) {
+					if !yield(e.statusOf(key, held.Value), errs.Of("inspect", key, calls.Known(held.Err))) {
 						return
 					}
 				}

@@ -49,6 +49,14 @@ func call[T any](caller context.Context, e *Engine, name string, f func(context.
 	return value, err
 }
 
+// Inspect is Call for an f that returns the holder of key.
+func (e *Engine) Inspect(caller context.Context, key string, f func(ctx context.Context, name string) (scripts.Holder, error)) (holdfast.Status, error) {
+	return Call(caller, e, "inspect", key, func(ctx context.Context, name string) (holdfast.Status, error) {
+		said, err := f(ctx, name)
+		return e.statusOf(key, said), err
+	})
+}
+
 // Force is Call for an f that frees key from any holder. If f succeeds, the leases that
 // this locker had on key before the call, those of readers too, end at once.
 func (e *Engine) Force(caller context.Context, key string, f func(ctx context.Context, name string) (bool, error)) (bool, error) {
@@ -68,8 +76,8 @@ func (e *Engine) Force(caller context.Context, key string, f func(ctx context.Co
 	return held, err
 }
 
-// StatusOf is the public form of Redis' reply about a key.
-func (e *Engine) StatusOf(key string, said scripts.Holder) holdfast.Status {
+// statusOf is the public form of Redis' reply about a key.
+func (e *Engine) statusOf(key string, said scripts.Holder) holdfast.Status {
 	s := holdfast.Status{
 		Key: key, Held: said.Owner != "", Owner: said.Owner, Label: said.Label,
 		Mode: said.Mode, Readers: said.Readers, Permits: said.Permits,
