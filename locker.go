@@ -99,10 +99,10 @@ type Status struct {
 	Owner     string        // of any client, Redisson's included; "" if free; of a semaphore, the one whose lease ends first
 	Label     string        // of the owner, see [WithLabel] and [Label]; "" for Redisson's
 	Mode      string        // of rwlock: read or write; "" if free
-	Readers   int           // of rwlock: how many processes read; Owner is one of them unless another writes; Redisson's are counted by threads
+	Readers   int           // of rwlock: how many holds readers have, that of Owner too unless it writes; readers of a process may share one, Redisson's threads have one each
 	Entries   int           // levels of nesting, of Owner; 0 if free
 	Remaining time.Duration // until the lease ends if it is not renewed; negative: it has no end
-	Waiting   int           // of fair: length of the queue, including dead waiters not yet removed; of semaphore: those of this locker
+	Waiting   int           // of fair: how many wait in all processes, with the dead that are not yet removed; of semaphore: how many wait in this locker; else 0
 	Permits   int           // of semaphore: how many there are; 0 if nothing is agreed, as nobody holds one
 	Holders   []Holder      // of semaphore: all of them, the first to end first
 }

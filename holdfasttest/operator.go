@@ -69,7 +69,7 @@ func (l *Locker) Outage(d time.Duration) {
 	})
 }
 
-// Inspect implements [holdfast.Operator].
+// Inspect implements [holdfast.Operator]. Waiting is how many wait in all lockers of this memory.
 func (l *Locker) Inspect(ctx context.Context, key string) (s holdfast.Status, err error) {
 	err = l.ask(ctx, "inspect", key, func(k *keyState) { s = k.status() })
 	return s, err
@@ -111,15 +111,18 @@ func (k *keyState) status() holdfast.Status {
 	}
 	if k.readWrite && len(k.holds) > 0 {
 		s.Mode = "read"
-		readers := map[*Locker]bool{}
+		plain := map[*Locker]bool{}
 		for _, d := range k.holds {
-			if d.locker.reads {
-				readers[d.locker] = true
-			} else {
+			switch {
+			case !d.locker.reads:
 				s.Mode = "write"
+			case d.plain:
+				plain[d.locker] = true
+			default:
+				s.Readers++
 			}
 		}
-		s.Readers = len(readers)
+		s.Readers += len(plain)
 	}
 	if d := k.first(); d != nil {
 		s.Held, s.Owner, s.Entries, s.Remaining = true, d.owner, len(d.entries), time.Until(d.deadline())

@@ -170,3 +170,11 @@ func TestDowngradeAndUpgrade(t *testing.T) {
 	_, err := holdfasttest.NewReadWrite(holdfast.WithPrefix("p"))
 	require.ErrorContains(t, err, "holdfasttest: NewReadWrite: the double has no WithPrefix")
 }
+
+func TestInspectCountsReaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := holdfasttest.NewReadWrite()
+		require.NoError(t, err)
+		contract.CountsReaders(t, l, l.RLocker(), l.Another().RLocker())
+	})
+}

@@ -97,8 +97,8 @@ func (l *RLocker) TryLockFor(ctx context.Context, key string, wait time.Duration
 	return l.engine.TryLockFor(ctx, key, wait, opts...)
 }
 
-// Inspect returns who holds key: the writer, or else one of the readers, and how many these are;
-// see [holdfast.Operator]. One round trip.
+// Inspect returns who holds key: the writer, or else one of the readers, and how many holds readers
+// have; see [holdfast.Operator]. One round trip.
 func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
 	return l.engine.Inspect(ctx, key, l.backend.Inspect)
 }

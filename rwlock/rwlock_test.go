@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest/contract"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/sim"
 )
@@ -243,6 +244,12 @@ func TestDowngrade(t *testing.T) {
 		_, err = l.RLocker().Lock(w.Bind(ctx), "k")
 		require.ErrorIs(t, err, holdfast.ErrReleased)
 	})
+}
+
+func TestInspect_CountsReaders(t *testing.T) {
+	s := redistest.Start(t)
+	l, other := userLocker(t, s), userLocker(t, s)
+	contract.CountsReaders(t, l, l.RLocker(), other.RLocker())
 }
 
 // Readers and writers of several processes, all with counters of who is in.

@@ -1,5 +1,16 @@
 package contract
 
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+)
+
 // forOneHolder are the cases that keep a key from a second holder, or hand it on to a waiter.
 // Readers, who share a key, do without.
 var forOneHolder = []string{
@@ -19,4 +30,39 @@ var forOneHolder = []string{
 	"Wait_CostsNoCommand", "Wait_DoesNotCureARefusal", "Wait_InOrderWithinALocker", "Wait_OfZeroIsTryLock", "Wait_TooManyWaiters",
 	"Wait_TooManyWaitersAfterTheFirstAttempt", "Wait_TooManyWaitersForTheFirstWaiter", "Wait_TryLockAnswersLocallyWhereItCan",
 	"Wait_TryLockForEndsWithErrNotAcquired",
+}
+
+// CountsReaders checks what Inspect says of readers: the plain ones of a locker count once, and each
+// other one by itself. readers are the other half of writers, and others are of another locker.
+func CountsReaders(t *testing.T, writers locktest.Locker, readers, others holdfast.Locker) {
+	ctx := t.Context()
+	var leases []*holdfast.Lease
+	w := locktest.Lock(t, writers, ctx, "k")
+	for _, reader := range []struct {
+		what   string
+		of     holdfast.Locker
+		ctx    context.Context
+		option []holdfast.LockOption
+		count  int
+	}{
+		{"beside its writer", readers, w.Bind(ctx), nil, 1},
+		{"plain", readers, ctx, nil, 2},
+		{"plain, the second", readers, ctx, nil, 2},
+		{"of another locker", others, ctx, nil, 3},
+		{"with a label", readers, ctx, []holdfast.LockOption{holdfast.Label("mine")}, 4},
+		{"with a lease", readers, ctx, []holdfast.LockOption{holdfast.FixedLease(time.Hour)}, 5},
+		{"with a cap", readers, ctx, []holdfast.LockOption{holdfast.MaxHold(time.Hour)}, 6},
+		{"of another locker, with a cap", others, ctx, []holdfast.LockOption{holdfast.MaxHold(time.Hour)}, 7},
+	} {
+		leases = append(leases, locktest.Lock(t, reader.of, reader.ctx, "k", reader.option...))
+		s, err := writers.Inspect(ctx, "k")
+		require.NoError(t, err)
+		require.Equal(t, reader.count, s.Readers, reader.what)
+		if w.Err() == nil {
+			require.NoError(t, w.Unlock(ctx))
+		}
+	}
+	for _, lease := range leases {
+		require.NoError(t, lease.Unlock(ctx))
+	}
 }
