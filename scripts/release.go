@@ -15,8 +15,6 @@ type Released struct {
 	// Listeners is how many subscribers were notified, on this node; -1 if Redis
 	// refused the message. 0 unless Ours.
 	Listeners int
-	// InOrder: Redis knows who waits, and whose turn is next.
-	InOrder bool
 }
 
 // Release ends the owner's hold, whatever its count, and announces it on the

@@ -109,9 +109,6 @@ func (r *racing) Released(k *engine.Key, said scripts.Released) {
 		if p.before.Live {
 			others--
 		}
-		if said.InOrder {
-			others = 0
-		}
 		p.turns.stepBack(others, p.before, time.Now(), r.engine.Trip())
 		if p.before.Live && said.Listeners > 0 { // else it has published nothing
 			p.turns.published()

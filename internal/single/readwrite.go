@@ -121,14 +121,14 @@ func (r *ReadWrite) GiveUp(ctx context.Context, key, owner string) (scripts.Rele
 	return r.end(ctx, scripts.Ending{Key: key, Owner: owner, Doubt: !seed.NoTombstones})
 }
 
-// end ends a hold. The next turn is that of the wishes in Redis.
+// end ends a hold. Nobody steps back for other processes, as the wishes in Redis say whose turn is next.
 func (r *ReadWrite) end(ctx context.Context, e scripts.Ending) (scripts.Released, error) {
 	h := scripts.ReadWriteEnding{Ending: e}
 	if !r.readers && r.wish(e.Key) != nil {
 		h.Wish = wishLasts
 	}
 	said, err := r.ends.do(ctx, none{}, h)
-	said.InOrder = true
+	said.Listeners = 0
 	return said, err
 }
 
