@@ -84,18 +84,18 @@ func (e *Engine) NewHold(k *Key, owner string, t Terms, start time.Time, a scrip
 	return h
 }
 
-// renewal holds the slices of one renew. They are reused, as 100 000 leases make hundreds
-// of renewals a second.
-type renewal struct {
+// buffers are the slices of one renewal. They are reused, as 100 000 leases make hundreds of
+// renewals a second.
+type buffers struct {
 	keys, owners []string
 	said         []scripts.Answer
 }
 
-var renewals = sync.Pool{New: func() any { return new(renewal) }}
+var bufferPool = sync.Pool{New: func() any { return new(buffers) }}
 
 // renew renews holds that are due, for the watchdog.
 func (e *Engine) renew(ctx context.Context, holds []*Hold, answers []watchdog.Answer) {
-	b := renewals.Get().(*renewal)
+	b := bufferPool.Get().(*buffers)
 	debug := e.Logger.Enabled(ctx, slog.LevelDebug)
 	for _, h := range holds {
 		if debug && e.Calls.Now()-h.granted > e.Lease {
@@ -128,7 +128,7 @@ func (e *Engine) renew(ctx context.Context, holds []*Hold, answers []watchdog.An
 	clear(b.owners)
 	clear(b.said)
 	b.keys, b.owners, b.said = b.keys[:0], b.owners[:0], b.said[:0]
-	renewals.Put(b)
+	bufferPool.Put(b)
 }
 
 // logLongHold logs, once, that a key has been held for longer than a lease. A waiter of

@@ -157,7 +157,7 @@ func (e *Engine) firstAttempt(ctx context.Context, k *Key, t Terms, onPlace func
 	k.asking = false
 	if lease == nil {
 		if lease = e.Take(k, a, e.Calls.Since(a.Start)); lease != nil {
-			k.Share()
+			k.ServeReaders()
 		}
 	}
 	if lease != nil {

@@ -54,20 +54,20 @@ func (e *Engine) shareAgain(ctx context.Context, k *Key, t Terms) *holdfast.Leas
 	}
 	h.extras.tenure = now
 	lease := h.admit(now)
-	k.Share()
+	k.ServeReaders()
 	return lease
 }
 
-// admit begins a section beside those of the hold, for a caller that has asked since then.
+// admit begins another section of the hold, for a caller that has asked since then.
 func (h *Hold) admit(since time.Duration) *holdfast.Lease {
 	s := h.newSection()
 	h.Key.engine.observer.acquired(&s.first, holdfast.ByHandOver, since)
 	return &s.first.lease
 }
 
-// Share serves the waiters that may share the newest hold of the key, which is locked. A
+// ServeReaders serves the waiters that may share the newest hold of the key, which is locked. A
 // discipline calls it when Redis has granted that hold.
-func (k *Key) Share() {
+func (k *Key) ServeReaders() {
 	e := k.engine
 	if !e.Shares || k.first == nil || !k.first.prev.plain {
 		return

@@ -17,12 +17,12 @@ import (
 // what belongs to its loop, the shard's lock guards it.
 type race struct {
 	leading   bool          // the loop runs
-	again     bool          // the next attempt need not wait for a message
+	probe     bool          // the next attempt need not wait for a message
 	sub       Subscription  // nil until the race meets another process; set by the loop
 	contended bool          // met another process: subscribe before the next attempt
-	poke      chan struct{} // one slot: look at the waiters and at again
+	poke      chan struct{} // one slot: look at the waiters and at probe
 	wide      int           // attempts that have succeeded since one was refused, with engine.Config.Several
-	beside    int           // attempts beside those of the loop that are under way
+	extra     int           // attempts of widen that are under way
 	turns     turns
 	before    pubsub.State   // of sub, before our last release
 	retry     calls.Backoff  // owned by the loop
@@ -124,7 +124,7 @@ func (r *racing) wanted(k *engine.Key, p *race) (engine.Terms, bool) {
 	k.Lock()
 	defer k.Unlock()
 	if w := k.First(); w != nil {
-		p.again = false
+		p.probe = false
 		r.widen(k, p)
 		return w.Terms, true
 	}
@@ -132,31 +132,31 @@ func (r *racing) wanted(k *engine.Key, p *race) (engine.Terms, bool) {
 	return engine.Terms{}, false
 }
 
-// mostBeside is how many attempts for waiters of a key may be under way beside that of the loop. They
-// share calls to Redis.
-const mostBeside = 64
+// mostExtra is how many attempts may be under way for a key that are not of its loop. They share calls
+// to Redis.
+const mostExtra = 64
 
-// widen asks beside the loop for as many waiters as attempts have succeeded since one was refused: room
+// widen makes extra attempts, for as many waiters as attempts have succeeded since one was refused: room
 // for some is often room for more. So N permits that are given back serve N waiters in about log2 N
-// round trips. The loop does not depend on these attempts: it goes on until Redis refuses its own.
+// round trips. The loop does not depend on them: it goes on until Redis refuses its own.
 // The key is locked.
 func (r *racing) widen(k *engine.Key, p *race) {
 	n := 0
 	for w := range k.All() {
-		if n++; n > 1+p.wide || p.beside == mostBeside {
+		if n++; n > 1+p.wide || p.extra == mostExtra {
 			return
 		}
-		if n <= 1+p.beside { // has been asked for
+		if n <= 1+p.extra { // has been asked for
 			continue
 		}
 		asked := w.Terms
-		p.beside++
+		p.extra++
 		k.Go(func() {
 			a := r.engine.Attempt(r.engine.Calls.Context(), k, asked, r.engine.Numbers(asked))
 			r.engine.Undo(a.Orphan)
 			k.Lock()
 			defer k.Unlock()
-			p.beside--
+			p.extra--
 			if a = k.Noted(a); a.Err == nil {
 				r.serve(k, p, a, asked)
 			} else {
@@ -169,7 +169,7 @@ func (r *racing) widen(k *engine.Key, p *race) {
 
 // end ends the loop, with the key locked.
 func (p *race) end(k *engine.Key) {
-	p.leading, p.again = false, false
+	p.leading, p.probe = false, false
 	k.End()
 }
 
@@ -182,7 +182,7 @@ func (p *race) look() {
 
 // hurry has the loop, if it runs, try again without a message. The key is locked.
 func (p *race) hurry() {
-	p.again = p.leading
+	p.probe = p.leading
 	p.look()
 }
 
@@ -251,7 +251,7 @@ func (r *racing) serve(k *engine.Key, p *race, a engine.Attempt, asked engine.Te
 		r.usualReleases(k).Note(time.Duration(n << 10))
 	}
 	k.Serve(w, lease)
-	k.Share()
+	k.ServeReaders()
 	return true
 }
 
@@ -300,7 +300,7 @@ func (r *racing) subscribe(k *engine.Key, p *race, d time.Duration, wanted func(
 func (r *racing) called(k *engine.Key, p *race) bool {
 	k.Lock()
 	defer k.Unlock()
-	return k.First() == nil || p.again
+	return k.First() == nil || p.probe
 }
 
 // rest sleeps until there is a reason for the next attempt: a release of another process (or,
@@ -316,7 +316,7 @@ func (r *racing) rest(k *engine.Key, p *race, before pubsub.State, remaining tim
 	for {
 		now, seen := time.Now(), p.seen()
 		switch {
-		case k.First() == nil, p.again:
+		case k.First() == nil, p.probe:
 			return false
 		case seen.Epoch != before.Epoch && !seed.DeafReconnect:
 			p.turns.reset()

@@ -68,7 +68,7 @@ func TestG4_AReleaseStepsBackForTheOtherListeners(t *testing.T) {
 			r.Released(k, c.said)
 			if c.hear {
 				require.Zero(t, met(k).turns.coming)
-				require.Equal(t, c.distance == 0, met(k).again, "the loop tries at once, unless others have their turns")
+				require.Equal(t, c.distance == 0, met(k).probe, "the loop tries at once, unless others have their turns")
 				require.Len(t, met(k).poke, 1, "and looks in any case")
 			}
 			if met(k) == nil {

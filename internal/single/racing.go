@@ -74,7 +74,7 @@ func connect(client rueidis.Client, c engine.Config) (s server) {
 		settings.Cluster, settings.Shards = cluster.New(client), c.ShardedPubSub
 	}
 	s.node = scripts.NewNodeWith(client, settings)
-	s = s.again(c)
+	s = s.withCalls(c)
 	if clustered {
 		s.subscriber = pubsub.NewCluster(client, settings.Cluster, s.node.Sharded, c.Logger)
 	} else {
@@ -83,8 +83,8 @@ func connect(client rueidis.Client, c engine.Config) (s server) {
 	return s
 }
 
-// again is s with calls of another engine.
-func (s server) again(c engine.Config) server {
+// withCalls is s with the calls of another engine.
+func (s server) withCalls(c engine.Config) server {
 	s.calls = calls.New(c.Lease, s.node.Server)
 	if c.Replicas > 0 {
 		s.calls.Block()

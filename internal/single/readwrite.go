@@ -54,7 +54,7 @@ func NewReadWrite(client rueidis.Client, c engine.Config) (readers, writers *eng
 	s := connect(client, c)
 	of := c
 	of.Client, of.Shares, of.Several, of.Observer = uuid.NewString(), true, true, nil
-	readers = racing.New(newReadWrite(s.again(c), of), of)
+	readers = racing.New(newReadWrite(s.withCalls(c), of), of)
 	c.Client, c.OwnerSuffix = uuid.NewString(), scripts.WriteSuffix
 	backend = newReadWrite(s, c)
 	writers = racing.New(backend, c)
