@@ -2,6 +2,5 @@
 // the options of a locker and of a call, the [Status] of a key, the errors, and the interfaces
 // [Locker] and [Operator]. Code that takes a Locker works with the locks of rlock, fair,
 // rwlock and multilock and the permits of semaphore, and its tests with the doubles of package
-// holdfasttest.
-// The package does no I/O.
+// holdfasttest. The package does no I/O.
 package holdfast

@@ -11,8 +11,8 @@ import (
 // the key. If a context ended a call, its error is joined with one of these. Other errors that
 // waiting cannot cure (a wrong password, a missing right) match none of them.
 var (
-	// ErrNotAcquired: another has the lock or, with fair, waits for it before this caller. The text
-	// says who has it, as last seen: a label (see [WithLabel] and [Label]), another, or this locker
+	// ErrNotAcquired: another has the lock or, with fair and rwlock, waits for it before this caller. The
+	// text says who has it, as last seen: a label (see [WithLabel] and [Label]), another, or this locker
 	// itself, perhaps by its caller, which did not pass on a bound context.
 	ErrNotAcquired = errors.New("not acquired")
 	// ErrLost: the lease ended before it was unlocked. Redis no longer knew it, or did not

@@ -48,7 +48,7 @@ func WaitAtMost(d time.Duration) LockOption {
 // A place may be too high: the dead count until they are removed, and a heartbeat asks only
 // for the place of the call that has waited longest in this locker. Places that follow each
 // other fast may be left out. f should return soon, as the call is not served before.
-// rlock and multilock have no such queue, and refuse the option; the double of holdfasttest has one.
+// The other kinds have no such queue, and refuse the option; the doubles of holdfasttest have one.
 func OnPlace(f func(place int)) LockOption {
 	return lockOption(func(o *LockOptions) { o.OnPlace = f })
 }

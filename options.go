@@ -62,8 +62,9 @@ func WithLabel(label string) Option { return option(func(s *Settings) { s.Label 
 
 // WithLocalHandover sets how long a key may go from one waiter of this locker to the next
 // without a call to Redis, before other processes get it; with fair, from one to its next
-// neighbour in the queue. Default 10 ms; 0 turns hand-over off, and each waiter of fair then
-// enters the queue by a call of its own.
+// neighbour in the queue. For readers of rwlock it is how long later ones share a hold before they ask
+// Redis whether a writer waits. Default 10 ms; 0 turns hand-over off: each waiter of fair then enters
+// the queue by a call of its own, and each reader asks.
 func WithLocalHandover(d time.Duration) Option {
 	return option(func(s *Settings) { s.LocalHandover = d })
 }
@@ -71,9 +72,9 @@ func WithLocalHandover(d time.Duration) Option {
 // WithFencing gives every new hold a number that is larger than those of all earlier holds
 // of the key; see [Lease.Fence]. Default off.
 //
-// With rlock and fair, a lock then costs the server about half as much again. Numbers follow
-// Redis' clock. If that clock was ahead for a while, numbers go on from there; if the counter is
-// then lost, they go back. While the clock is beyond the year 2255, Redis refuses locks.
+// With rlock and fair, a lock then costs the server about half as much again. The numbers of the kinds
+// on one Redis follow its clock. If that clock was ahead for a while, numbers go on from there; if the
+// counter is then lost, they go back. While the clock is beyond the year 2255, Redis refuses locks.
 //
 // With multilock, a lock costs a second round trip, which writes the number back to a quorum.
 // The true clocks of nodes must agree within a third of the longest lease. A node with another
@@ -87,9 +88,9 @@ func WithFenceExpiry(d time.Duration) Option {
 	return option(func(s *Settings) { s.FenceExpiry = &d })
 }
 
-// WithLogger logs the locker's background work: lost leases, failed renewals, attempts that it cannot undo, and
-// why a node of multilock has no vote; with rlock and fair once a warning if Redis may evict
-// locks (one INFO at the first lock, if the user may send it). The handler must not block, as it
+// WithLogger logs the locker's background work: lost leases, failed renewals, attempts that it cannot
+// undo, and why a node of multilock has no vote; with the kinds on one Redis once a warning if Redis may
+// evict locks (one INFO at the first lock, if the user may send it). The handler must not block, as it
 // would hold up renewals. Default silent.
 func WithLogger(log *slog.Logger) Option { return option(func(s *Settings) { s.Logger = log }) }
 
@@ -122,7 +123,7 @@ func WithMaxOutage(d time.Duration) Option { return option(func(s *Settings) { s
 // does to a user without that right, it fails at once with the cause. A renewal that does not
 // count does not prolong the lease. Each costs a round trip more, and calls are not batched.
 // Default none. The time is in whole milliseconds; New refuses one that is too long for the
-// lease, and names the bound. For rlock and fair.
+// lease, and names the bound. For the kinds on one Redis.
 //
 // It makes it less likely that a fail-over loses a lock, and does not exclude it: Redis may
 // promote a replica that lacks the write.
@@ -135,7 +136,7 @@ func WithReplicas(n int, timeout time.Duration) Option {
 // shard channels, or by classic ones, which Redis sends to all nodes. All programs that share
 // locks, Java ones too, have to choose alike. Default shard channels where the cluster has
 // them, as Redisson does from 3.22 on. Where it has none (they came with Redis 7.0), true
-// makes every lock fail. For rlock and fair, only with a client of a Redis Cluster.
+// makes every lock fail. For the kinds on one Redis, only with a client of a Redis Cluster.
 func WithShardedPubSub(on bool) Option {
 	return option(func(s *Settings) { s.ShardedPubSub = &on })
 }

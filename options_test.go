@@ -62,7 +62,7 @@ func TestOptionsOfAnotherKindAreRefused(t *testing.T) {
 		}
 	}
 	_, err := multilock.New([]rueidis.Client{client}, holdfast.WithReplicas(2, time.Hour))
-	require.ErrorContains(t, err, "WithReplicas is an option of rlock and fair")
+	require.ErrorContains(t, err, "WithReplicas is an option of the kinds on one Redis")
 }
 
 // Only fair has a queue of all processes, and so places in it.

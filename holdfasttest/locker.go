@@ -1,10 +1,11 @@
 // Package holdfasttest has doubles of locks for the tests of code that takes a
-// [holdfast.Locker]: [New], [NewReadWrite] and [NewSemaphore]. A double keeps its locks in memory: there is no Redis, no connection and no
-// goroutine, and time is that of the test, also in a bubble of testing/synctest.
+// [holdfast.Locker]: [New], [NewReadWrite] and [NewSemaphore]. A double keeps its locks in memory: there
+// is no Redis, no connection and no goroutine, and time is that of the test, also in a bubble of
+// testing/synctest.
 //
-// It passes the contract of its lock kind, where that is about one process. Waiters are served in the order in which they came, over all lockers of one
-// memory. [Locker.Hold], [Locker.Lose] and [Locker.Outage] bring about what other processes
-// and Redis would.
+// It passes the contract of its lock kind, where that is about one process. Waiters are served in the
+// order in which they came, over all lockers of one memory. [Locker.Hold], [Locker.Lose] and
+// [Locker.Outage] bring about what other processes and Redis would.
 //
 // It is simpler than a real lock: nothing takes time, no reply is lost, a lease ends at the
 // very moment at which Redis frees its key, and every holder learns of a loss at once.

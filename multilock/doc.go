@@ -127,9 +127,9 @@
 //
 // [2] "Is Redlock safe?", 2016: http://antirez.com/news/101
 //
-// One Redis with appendfsync always, or with replicas that acknowledge (WAIT, which rlock and
-// fair offer by [holdfast.WithReplicas]), is simpler. It is enough if you can bear minutes without locks
-// when that server is gone. A quorum is for users that cannot.
+// One Redis with appendfsync always, or with replicas that acknowledge (WAIT, which the
+// kinds on one Redis offer by [holdfast.WithReplicas]), is simpler. It is enough if you can bear minutes
+// without locks when that server is gone. A quorum is for users that cannot.
 //
 // # Several keys
 //

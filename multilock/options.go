@@ -78,9 +78,9 @@ func configure(function string, nodes int, opts []holdfast.Option) (c engine.Con
 	}
 	switch {
 	case c.Replicas != 0 || c.ReplicaTimeout != 0:
-		return c, q, errs.Invalid("multilock: WithReplicas is an option of rlock and fair")
+		return c, q, errs.Invalid("multilock: WithReplicas is an option of the kinds on one Redis")
 	case c.ShardedPubSub != nil:
-		return c, q, errs.Invalid("multilock: WithShardedPubSub is an option of rlock and fair")
+		return c, q, errs.Invalid("multilock: WithShardedPubSub is an option of the kinds on one Redis")
 	}
 	c.Longest = c.Lease
 	if o.longest != nil {

@@ -13,7 +13,8 @@ import (
 )
 
 // Locker locks keys on one Redis, a Sentinel set or a Redis Cluster. It is one client in
-// the eyes of Redis and of the other lockers. Safe for concurrent use. One locker for each process and Redis is enough.
+// the eyes of Redis and of the other lockers. Safe for concurrent use. One locker for each process and
+// Redis is enough.
 type Locker struct {
 	engine  *engine.Engine
 	backend *single.Racing

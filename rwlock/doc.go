@@ -13,6 +13,9 @@
 // it, so a crashed reader delays a writer by its lease at most, however many others renew
 // theirs. A holder believes in its lease until its trusted deadline, as described in package rlock.
 //
+// For that, an acquire, a release and an Inspect cost Redis a PTTL for each hold of the key: 500 of them
+// while 500 processes read.
+//
 // # Readers of one process
 //
 // They share one hold in Redis, which is renewed once and released by the last of them. A reader

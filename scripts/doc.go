@@ -41,14 +41,13 @@
 //
 //	holdfast_node                  string  the marker: since when the node has forgotten nothing; see quorum/check.lua
 //
-// A key is free when its hash is absent. An owner is client-uuid:number. A hash with
-// another field, or with more than one, is no lock but somebody's data: acquires, heartbeats,
-// Inspect and ForceRelease refuse it, and nothing here changes it. So it is with
-// read/write locks, which have a field mode, and with a lock for the calls of [ReadWrite]. The braces are left out where the
-// key has an opening brace of its own. List and sorted set name the same owners and
-// vanish with the last of them. If all waiters die, they expire a week after the last
-// heartbeat that moved scores on, and a turn of Java's puts that off. The heartbeats
-// expire.
+// A lock is free when its hash is absent; of a read/write lock and of permits, only entries that have not
+// run out count. An owner is client-uuid:number. A hash with another field, or with more than one, is no
+// lock but somebody's data: acquires, heartbeats, Inspect and ForceRelease refuse it, and nothing here
+// changes it. So it is with read/write locks, which have a field mode, and with a lock for the calls of
+// [ReadWrite]. The braces are left out where the key has an opening brace of its own. List and sorted set
+// name the same owners and vanish with the last of them. If all waiters die, they expire a week after the
+// last heartbeat that moved scores on, and a turn of Java's puts that off. The heartbeats expire.
 //
 // # The scripts
 //
@@ -59,8 +58,8 @@
 // they do with each of many locks what acquire does with one. "go run ./hack/printscript
 // fair_release" prints a script as Redis runs it.
 //
-// The Go calls are methods of [Node], [Fair] and [ReadWrite] in this one package: apart, they would
-// have to export the runner, the parsers and most names to each other.
+// The Go calls are methods of [Node], [Fair], [Permits] and [ReadWrite] in this one package: apart, they
+// would have to export the runner, the parsers and most names to each other.
 //
 //	Acquire        free -> held by the owner, one entry, for one lease
 //	AcquireFenced  the same, with fence numbers that only grow
@@ -92,10 +91,10 @@
 //	Queue          the waiters, in order
 //
 // Here, too, AcquireEach, ReleaseEach, LeaveEach and InspectEach are for several keys, and an
-// owner enters once in its life. Renew and Recount are for both kinds.
+// owner enters once in its life. Renew and Recount are those of Node.
 //
-// The verbs of [Permits] are those of [Node] without fences, for as many owners as the key has
-// permits. End stands for Release, and of an owner in doubt for GiveUp. Besides:
+// The verbs of [Permits] are those of Node without fences and AcquireAll, for as many owners as the key
+// has permits. End stands for Release, and of an owner in doubt for GiveUp. Besides:
 //
 //	Resize         the key has another number of permits, whatever lockers say
 //
@@ -103,10 +102,11 @@
 // entry whose lease has ended still stands there: Renew never moves such a score. The next acquire
 // removes these entries, with their labels, 100 at a time.
 //
-// The verbs of [ReadWrite] are those of Node but AcquireAll, with several readers for a writer. End
+// The verbs of [ReadWrite] are those of Node without AcquireAll, for one writer or several readers. End
 // is that of Permits. Besides:
 //
 //	Withdraw       a client waits -> it does not
+//	MayShare       whether later readers of a client may share the hold of the owner, as no writer waits
 //
 // A node of a quorum has calls of its own for what counts as a vote: CheckNode,
 // AcquireVoted, RenewVoted and WriteFence.

@@ -12,9 +12,10 @@
 //	               │  └───────────── lost ───────────────┤
 //	               └─────────── release ◀────── Unlock ──┘
 //
-// With engine.Config.Several they go on side by side. The loop runs as long as there are waiters, also
-// while the key is held here, and the more attempts succeed, the more it makes at once (see widen). A release
-// publishes, and the loop hears that too: it does not count as another's turn.
+// With engine.Config.Several, first attempts, the loop and holds of a key go on side by side. The loop
+// runs as long as there are waiters, also while the key is held here, and the more attempts succeed, the
+// more it makes at once (see widen). It hears the releases of its own process too, which do not count as
+// another's turn.
 //
 // Racing is correct without hand-over (a hold passes from section to section in memory)
 // and turns.go (processes take turns): both only make it fast and fair.
