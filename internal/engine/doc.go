@@ -28,11 +28,28 @@
 // of a key, a waiter and a hold is opaque to the engine.
 //
 // A key has one hold, or with [Config.Several] as many as Redis grants: then a caller makes a first
-// attempt unless others wait here, and the discipline serves waiters while the key is held here. A
-// hold has one section at a time, or with [Config.Shares] several: readers of this process share
-// it. [Pair] joins the engines of the readers and of the writers of the same keys.
+// attempt unless others wait here, and the discipline serves waiters while the key is held here.
 //
-// The files, from the calls of users down to the state:
+// # The way of a read
+//
+// With [Config.Shares], a hold may have several sections at once: those of readers. [Pair] joins their
+// engine with that of the writers of the same keys. What a Lock for a reader does beyond any other:
+//
+//  1. pair.go, beside: on a context that is bound to a writer's lease, it asks Redis for a hold beside that
+//     of the writer, and waits for nobody else.
+//  2. share.go, share: if the newest hold here is on plain terms, as the call is, and its tenure is not
+//     over, the call gets another section in that hold, without a call to Redis.
+//  3. share.go, shareAgain: if the tenure is over, Redis is asked whether a writer waits. If none does, the
+//     call gets another section, and another tenure begins.
+//  4. lock.go, firstAttempt: else Redis is asked for a hold. Other plain calls wait for the answer.
+//  5. share.go, ServeReaders: a hold on plain terms serves all plain waiters at once, whether a first
+//     attempt has got it or the discipline.
+//  6. share.go, leave: an Unlock ends its section. The last one of the hold releases it; there is no
+//     hand-over.
+//
+// # The files
+//
+// From the calls of users down to the state:
 //
 //	lock.go, operator.go, together.go, options.go   calls of users
 //	release.go, close.go, bind.go, list.go          Unlock, Close, Bind, Locks
