@@ -117,8 +117,8 @@ func newList(s *server) *cobra.Command {
 		Use:   "ls [flags] [PATTERN]",
 		Short: "List the locks that are held",
 		Long: `Ls lists the locks, read/write locks and semaphores that are held, of all libraries, whose
-names match PATTERN: * and ? and [a-z], as with Redis. It reads all names of the server in small steps (SCAN), on a Redis
-Cluster those of every master.`,
+names match PATTERN: * and ? and [a-z], as with Redis. It reads all names of the server in small
+steps (SCAN), on a Redis Cluster those of every master.`,
 		Example: "  holdfast ls 'jobs:*'\n  holdfast ls -o json | jq -r '.[].holder'",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

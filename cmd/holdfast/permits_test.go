@@ -49,7 +49,8 @@ func TestSemaphores(t *testing.T) {
 	out, _ = asks(t, 0, url, "", "show", "exports")
 	require.Contains(t, out, "permits  4\ntaken    2\n")
 
-	_, text = asks(t, statusNo, url, "n\n", "unlock", "exports")
+	out, text = asks(t, statusNo, url, "n\n", "unlock", "exports")
+	require.Contains(t, out, "\nTake it from all 2 holders? [y/N] ")
 	require.Contains(t, text, "nothing was done")
 	out, _ = asks(t, 0, url, "", "unlock", "--yes", "exports")
 	both := []string{one.Owner(), two.Owner()}

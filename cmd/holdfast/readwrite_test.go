@@ -49,7 +49,8 @@ func TestReadWriteLocks(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(out), &shown))
 	require.Equal(t, []any{"write", 0, writes.Owner()}, []any{shown.Mode, shown.Readers, shown.Holder})
 
-	_, text := asks(t, statusNo, url, "n\n", "unlock", "catalogue")
+	out, text := asks(t, statusNo, url, "n\n", "unlock", "catalogue")
+	require.Contains(t, out, "\nTake it from all 2 holders? [y/N] ")
 	require.Contains(t, text, "nothing was done")
 	out, _ = asks(t, 0, url, "y\n", "unlock", "catalogue")
 	require.Contains(t, out, reads.Owner()+" has lost the lock, and so have 1 other readers\n")

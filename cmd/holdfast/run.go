@@ -100,7 +100,7 @@ Exit statuses of holdfast itself:
 	f.DurationVar(&r.killAfter, "kill-after", 5*time.Second, "`TIME` between TERM and KILL when the lock is lost, or --max-hold over")
 	f.DurationVar(&r.atLeast, "at-least", 0, "`TIME` from the start of holdfast for which the job counts as done, on all machines, even if it ends before; needs --try, or a shorter --wait")
 	f.DurationVar(&r.maxHold, "max-hold", 0, "`TIME` after which holdfast ends the command, and frees the lock in any case")
-	f.IntVar(&r.permits, "permits", 0, "let `N` commands run at once, each with a permit of KEY; all users of KEY must choose alike")
+	f.IntVar(&r.permits, "permits", 0, "let `N` commands run at once, each with a permit of KEY; all users of KEY must choose alike, until resize sets a number for all")
 	f.BoolVar(&r.read, "read", false, "let all commands with --read run at once, and none beside one with --write")
 	f.BoolVar(&r.write, "write", false, "run alone, beside no command with --read or --write; all users of KEY must use one of them")
 	c.MarkFlagsMutuallyExclusive("wait", "try")

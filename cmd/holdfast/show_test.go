@@ -186,6 +186,7 @@ func TestUnlock(t *testing.T) {
 	for _, no := range []string{"", "n\n", "\n", "y"} {
 		out, _ := asks(t, statusNo, urlOf(s), no, "unlock", "k")
 		require.Contains(t, out, owner)
+		require.Contains(t, out, "\nTake it from its holder? [y/N] ")
 	}
 	out, _ := asks(t, 0, urlOf(s), "Y\r\n", "unlock", "k")
 	require.Contains(t, out, owner+" has lost the lock\n")

@@ -20,10 +20,10 @@ func newUnlock(s *server) *cobra.Command {
 	yes := false
 	c := &cobra.Command{
 		Use:   "unlock [flags] KEY",
-		Short: "Take a lock from its holder",
-		Long: `Unlock shows the holder of the lock KEY, asks, and frees the lock, whoever holds it; the next
-in its queue gets it. Of a semaphore it takes back all permits, and it takes a read/write lock
-from its writer and all readers. A holder learns of that at its next renewal, within a third of
+		Short: "Take a lock from whoever holds it",
+		Long: `Unlock shows who holds the lock KEY, asks, and frees the lock; the next in its queue gets it. It
+takes back all permits of a semaphore, and takes a read/write lock from its writer and all
+readers. A holder learns of that at its next renewal, within a third of
 its lease, or never if its lease is fixed: until then it goes on, beside the next holder.
 
 The exit status is 1 if the lock was free, or if the answer was not yes.`,
@@ -51,7 +51,11 @@ func unlock(ctx context.Context, client rueidis.Client, o operators, key string,
 		return written(err)
 	}
 	if !yes {
-		fmt.Fprint(out, "Take it from its holder? [y/N] ")
+		whom := "its holder"
+		if n := len(l.owners()) + l.otherReaders(); n > 1 {
+			whom = fmt.Sprintf("all %d holders", n)
+		}
+		fmt.Fprintf(out, "Take it from %s? [y/N] ", whom)
 		answer, end := bufio.NewReader(in).ReadString('\n')
 		answer = strings.ToLower(strings.TrimSpace(answer))
 		if end != nil || answer != "y" && answer != "yes" { // an end of the input is no
