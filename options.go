@@ -101,8 +101,8 @@ func WithObserver(o Observer) Option { return option(func(s *Settings) { s.Obser
 // WithMaxHold caps every renewed lease of this locker, so that one whose Unlock was forgotten
 // is not renewed for ever: d after the acquire, the locker releases the key, the lease ends
 // with ErrLost, and the log says so. A shorter [MaxHold] of a call takes precedence; a longer one
-// is refused. A waiter that gets the lease by local hand-over has up to WithLocalHandover
-// less. Default none; at least 100 ms, and longer than WithLocalHandover.
+// is refused. A call that gets the lease by local hand-over, or shares it with other readers, has up to
+// WithLocalHandover less. Default none; at least 100 ms, and longer than WithLocalHandover.
 func WithMaxHold(d time.Duration) Option { return option(func(s *Settings) { s.MaxHold = d }) }
 
 // WithMaxWaiters bounds the waiters of one key in this locker. Beyond that, Lock and

@@ -21,8 +21,8 @@
 // They share one hold in Redis, which is renewed once and released by the last of them. A reader
 // that comes while such a hold is younger than [holdfast.WithLocalHandover] reads under it without a
 // call to Redis. The next one asks Redis whether its process may go on so, which it may not while
-// a writer waits. A reader with a lease, a cap or a label of its own has a hold of its own. A call
-// of one hold never changes another.
+// a writer waits; with [holdfast.WithMaxHold], it asks for another hold. A reader with a lease, a cap
+// or a label of its own has a hold of its own. A call of one hold never changes another.
 //
 // # Nobody starves
 //

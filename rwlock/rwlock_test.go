@@ -186,6 +186,18 @@ func TestG9_ReadersThatFollowOneAnotherHaveOneHold(t *testing.T) {
 	})
 }
 
+// A cap counts from the acquire of a hold, so readers share a capped one for a tenure only. Else one that
+// has just begun could be ended.
+func TestG9_ReadersShareACappedHoldForATenure(t *testing.T) {
+	s := redistest.Start(t)
+	l := userLocker(t, s, holdfast.WithLocalHandover(0), holdfast.WithMaxHold(time.Hour))
+	first := locktest.Lock(t, l.RLocker(), t.Context(), "k")
+	second := locktest.Lock(t, l.RLocker(), t.Context(), "k")
+	require.NotEqual(t, first.Owner(), second.Owner())
+	require.NoError(t, first.Unlock(t.Context()))
+	require.NoError(t, second.Unlock(t.Context()))
+}
+
 // Readers reserve no numbers: else what one gives back could lie below that of another.
 func TestG10_AWriterIsAfterAllReaders(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *sim.Server) {

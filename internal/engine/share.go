@@ -40,7 +40,7 @@ func (e *Engine) shareAgain(ctx context.Context, k *Key, t Terms) *holdfast.Leas
 	k.Lock()
 	h, now := k.shared(t), e.Calls.Now()
 	k.Unlock()
-	if h == nil {
+	if h == nil || e.MaxHold > 0 { // a cap counts from the acquire: it would end the call too early
 		return nil
 	}
 	may, err := e.backend.(Shared).MayShare(ctx, k.Name, h.Owner)
