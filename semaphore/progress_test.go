@@ -120,7 +120,7 @@ func TestG4_IdleListenersDelayNobody(t *testing.T) {
 
 // The permit of a crashed holder is free within its lease, for a waiter and for one that asks then.
 func TestG4_CrashedHoldersFreeTheirPermits(t *testing.T) {
-	for name, waits := range map[string]bool{"a waiter": true, "who asks next": false} {
+	for name, waits := range map[string]bool{"a waiter": true, "a later caller": false} {
 		t.Run(name, func(t *testing.T) {
 			inVirtualTime(t, func(t *testing.T, w *world) {
 				const lease = 6 * time.Second

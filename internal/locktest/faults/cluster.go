@@ -27,7 +27,7 @@ func init() {
 	register("F26_NodeOfAClusterThatSendsElsewhere", testSentElsewhere, realServers)
 }
 
-// endpoints are servers each of which has these slots of a cluster, and knows who has others.
+// endpoints are servers each of which has these slots of a cluster, and knows the owners of the others.
 func endpoints(t *testing.T, d locktest.Kind, slots, others string) (f locktest.Topology) {
 	for range max(d.Nodes, 1) {
 		f = append(f, redistest.Start(t, redistest.ClusterNode(t, slots, others)...))

@@ -1,6 +1,6 @@
 package faults
 
-// forOneHolder are the cases in which a second holder has to wait. Readers, who share a key, do
+// forOneHolder are the cases in which a second holder has to wait. Readers share a key, and do
 // without.
 var forOneHolder = []string{
 	"F10_ManyProcesses", "F10_TenThousandWaiters", "F11_SubscriberCut", "F12_KeyDeletedWithoutMessage",
