@@ -87,12 +87,12 @@ soak: ## Hunt for two holders for longer than the tests do: make soak TIME=30m D
 	@hack/install.sh faketime
 	@run() { (set -x; SOAK_TIME=$(or $(TIME),5m) go test -v -timeout 24h -p 1 "$$@"); }; \
 	case "$(or $(DEPLOY),standalone)" in \
-		standalone|sentinel|cluster) run -race -run 'Soak.*/$(or $(DEPLOY),standalone)' ./rlock ./fair;; \
+		standalone|sentinel|cluster) run -race -run 'Soak.*/$(or $(DEPLOY),standalone)' ./rlock ./fair ./rwlock ./semaphore;; \
 		quorum) run -run Chaos ./multilock && run -tags seeded -run ChaosControls ./multilock;; \
 		*) echo "no such deployment: $(DEPLOY)"; exit 2;; \
 	esac
 
-sim: ## Hunt in virtual time: make sim SEEDS=20 FIRST=1 LENGTH=30m KIND=rlock|fair|multilock
+sim: ## Hunt in virtual time: make sim SEEDS=20 FIRST=1 LENGTH=30m KIND=rlock|rwlock|semaphore|fair|multilock
 	go test -v -timeout 24h ./internal/sim/campaign -run '(Campaigns|CutPoints)/$(KIND)' -every=1 \
 		-seeds=$(or $(SEEDS),20) -seed=$(or $(FIRST),1) -length=$(or $(LENGTH),30m)
 	@# Locks with a known mistake each, which the campaigns have to find.

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/locktest/cluster"
 	"github.com/holdfast-go/holdfast/internal/locktest/contract"
+	"github.com/holdfast-go/holdfast/internal/locktest/exclusion"
 	"github.com/holdfast-go/holdfast/internal/locktest/faults"
 	"github.com/holdfast-go/holdfast/internal/locktest/sentinel"
 	"github.com/holdfast-go/holdfast/internal/sim"
@@ -23,7 +24,7 @@ func TestMain(m *testing.M) { locktest.Main(m, writers) }
 
 // writers and readers adapt the halves of rwlock to the suites.
 var (
-	writers = locktest.Kind{Name: "rwlock", ReadWrite: true, New: func(client rueidis.Client, o locktest.Options) (locktest.Locker, error) {
+	writers = locktest.Kind{Name: "rwlock", ReadWrite: true, Readers: readersOf, New: func(client rueidis.Client, o locktest.Options) (locktest.Locker, error) {
 		l, err := rwlock.New(client, o)
 		if err != nil {
 			return nil, err
@@ -76,6 +77,8 @@ func TestG9_ManyKeysOfAMasterThatHangs(t *testing.T) { cluster.RunMany(t, writer
 
 func TestSentinel(t *testing.T) { sentinel.Run(t, writers) }
 
+func TestG1_Soak(t *testing.T) { exclusion.Run(t, writers) }
+
 func TestFaults_OnRedis(t *testing.T) { faults.RunReal(t, writers) }
 
 func TestFaults(t *testing.T) { faults.Run(t, writers.InVirtualTime()) }
@@ -85,6 +88,8 @@ func inVirtualTime(t *testing.T, run func(*testing.T, *sim.Server)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { run(t, sim.Start(t, &sim.Network{Trip: 20 * time.Microsecond})) })
 }
+
+func readersOf(l locktest.Locker) holdfast.Locker { return l.(*rwlock.Locker).RLocker() }
 
 func userLocker(t testing.TB, s locktest.Server, opts ...holdfast.Option) *rwlock.Locker {
 	l, err := rwlock.New(s.Client(t), opts...)

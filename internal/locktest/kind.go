@@ -44,6 +44,8 @@ type Kind struct {
 	// ReadWrite says that keys are read/write locks, of which the locker is one half: writers,
 	// or with Shared readers.
 	ReadWrite, Shared bool
+	// Readers, of a locker of writers, is its other half; nil: there are none.
+	Readers func(Locker) holdfast.Locker
 	// Nodes is of how many independent masters a quorum is made that locks keys; 0:
 	// one Redis does.
 	Nodes int

@@ -126,7 +126,7 @@ func (r *resize) use(ctx context.Context, c *settlers, l locktest.Locker) {
 		return
 	}
 	c.grants.Add(1)
-	rec := r.rec.Granted(lease, called)
+	rec := r.rec.Granted(lease, false, called)
 	most := 5 * time.Millisecond
 	if rand.IntN(20) == 0 {
 		most = 2 * r.lease

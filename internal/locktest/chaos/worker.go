@@ -17,6 +17,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/locktest/exclusion"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -67,7 +68,7 @@ func chaosWorker(_ locktest.Kind, p *locktest.Parent) error {
 	if err := boot(); err != nil {
 		return err
 	}
-	w, err := exclusion.NewWork(func() locktest.Locker { return *present.Load() }, chaosErrand, orders.File, orders.Process)
+	w, err := exclusion.NewWork(func(bool) holdfast.Locker { return *present.Load() }, chaosErrand, orders.File, orders.Process)
 	if err != nil {
 		return err
 	}

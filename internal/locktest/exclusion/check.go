@@ -16,6 +16,7 @@ type Interval struct {
 	key    string
 	id     string // of the lease
 	owner  string // of the hold
+	reads  bool   // it excludes no other that reads
 	called time.Duration
 	from   time.Duration
 	to     time.Duration
@@ -31,14 +32,15 @@ func (i Interval) String() string {
 // Breaches are what an exclusion check finds.
 type Breaches struct {
 	Overlaps  []string // two leases of a key at once
-	Disorder  []string // a lease with a fence not above those of earlier leases
+	Disorder  []string // a lease with a fence not above those of earlier leases that exclude it
 	Explained int      // overlaps of two holds of which a fail-over may have lost one
 }
 
 func (b Breaches) any() bool { return len(b.Overlaps)+len(b.Disorder) > 0 }
 
 // Check sorts the intervals and sweeps over each key. Leases that were over before their
-// acquire returned do not count: no holder believed in them.
+// acquire returned do not count: no holder believed in them. Those of readers may overlap one
+// another, and share fences.
 func Check(all []Interval, failovers ...Failover) (b Breaches) {
 	byKey, holds := map[string][]Interval{}, holds{}
 	for _, i := range all {
@@ -56,30 +58,35 @@ func Check(all []Interval, failovers ...Failover) (b Breaches) {
 		}
 		slices.SortFunc(list, func(a, b Interval) int { return int(a.from - b.from) })
 		var alive []Interval
-		tops := []Interval{{}} // the highest fence of so many leases
+		tops := map[bool][]Interval{false: {{}}, true: {{}}} // the highest fence of so many leases, and for readers, of writers' among them
 		for n, i := range list {
 			alive = slices.DeleteFunc(alive, func(a Interval) bool { return a.to <= i.from })
 			for _, a := range alive {
-				if holds.explains(here, a, i) {
+				switch {
+				case a.reads && i.reads:
+				case holds.explains(here, a, i):
 					b.Explained++
-				} else {
+				default:
 					b.Overlaps = append(b.Overlaps, fmt.Sprintf("%v overlaps %v", i, a))
 				}
 			}
 			alive = append(alive, i)
-			top := tops[n]
+			top := tops[i.reads][n]
 			if i.fence <= top.fence && holds.explains(here, top, i) { // two masters may have granted at once; but not if one had before
 				called := holds[holdOf(i)].called
 				before, _ := slices.BinarySearchFunc(list, called, func(a Interval, at time.Duration) int { return int(a.from - at) })
-				top = tops[before]
+				top = tops[i.reads][before]
 			}
 			if i.fence != 0 && i.fence <= top.fence && !rolledBack(here, top, i) {
 				b.Disorder = append(b.Disorder, fmt.Sprintf("%v comes after %v", i, top))
 			}
-			if top = tops[n]; i.fence > top.fence {
-				top = i
+			for reads := range tops {
+				top := tops[reads][n]
+				if i.fence > top.fence && !(reads && i.reads) {
+					top = i
+				}
+				tops[reads] = append(tops[reads], top)
 			}
-			tops = append(tops, top)
 		}
 	}
 	return b

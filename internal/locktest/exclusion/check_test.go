@@ -14,6 +14,9 @@ func TestExclusionChecker(t *testing.T) {
 	at := func(key, id string, from, to time.Duration, fence int64) Interval {
 		return Interval{key: key, id: id, from: from, to: to, fence: fence}
 	}
+	reader := func(id string, from, to time.Duration, fence int64) Interval {
+		return Interval{key: "k", id: id, reads: true, from: from, to: to, fence: fence}
+	}
 	cases := []struct {
 		name               string
 		all                []Interval
@@ -33,6 +36,14 @@ func TestExclusionChecker(t *testing.T) {
 		{"a fence repeats, not next to the first", []Interval{
 			at("k", "a", 10, 20, 7), at("k", "b", 20, 30, 3), at("k", "c", 30, 40, 7), at("k", "d", 40, 50, 8),
 		}, 0, 2},
+		{"readers between writers", []Interval{
+			at("k", "a", 10, 20, 1), reader("b", 20, 40, 3), reader("c", 30, 60, 2), reader("d", 50, 60, 2), at("k", "e", 60, 70, 4),
+		}, 0, 0},
+		{"a writer beside a reader", []Interval{reader("a", 10, 21, 1), at("k", "b", 20, 30, 2)}, 1, 0},
+		{"a reader beside a writer", []Interval{at("k", "a", 10, 21, 1), reader("b", 20, 30, 2)}, 1, 0},
+		{"a writer beside several readers", []Interval{reader("a", 10, 50, 1), reader("b", 10, 50, 1), at("k", "c", 20, 30, 2)}, 2, 0},
+		{"a reader has a writer's fence", []Interval{at("k", "a", 10, 20, 2), reader("b", 20, 30, 2)}, 0, 1},
+		{"a writer has a reader's fence", []Interval{reader("a", 10, 20, 3), reader("b", 20, 30, 2), at("k", "c", 30, 40, 3)}, 0, 1},
 		{"no fences", []Interval{at("k", "a", 10, 20, 0), at("k", "b", 20, 30, 0)}, 0, 0},
 	}
 	for _, c := range cases {
@@ -49,7 +60,7 @@ func TestExclusionChecker(t *testing.T) {
 func TestExclusionOverAFailover(t *testing.T) {
 	failover := Failover{keys: map[string]bool{"k": true}, from: 100, to: 200, told: 500}
 	lease := func(owner string, called, from, to time.Duration, fence int64) Interval {
-		return Interval{"k", owner, owner, called, from, to, to, fence, false}
+		return Interval{"k", owner, owner, false, called, from, to, to, fence, false}
 	}
 	ahead := func(i Interval) Interval { i.ahead = true; return i }
 	renewed := func(i Interval) Interval { i.until = 501; return i }
@@ -97,25 +108,25 @@ func TestExclusionOverAFailover(t *testing.T) {
 // A lease whose process was killed ends with the process, or with the last
 // deadline that it told of.
 func TestExclusionRecords(t *testing.T) {
-	log := "G 0-a k o 1 true 90 100 400\nD 0-a 500\nE 0-a 450\n" +
-		"G 1-a k p 2 false 550 600 900\n" + // killed at 700
-		"G 2-a l q 3 false 590 600 900\nD 2-a 950\n" + // killed at 2000, as it stood still
-		"G 3-a l r 4 false 990 1000 1300\nE 3-a 1300\nL 3-a fixed\n"
+	log := "G 0-a k o false 1 true 90 100 400\nD 0-a 500\nE 0-a 450\n" +
+		"G 1-a k p true 2 false 550 600 900\n" + // killed at 700
+		"G 2-a l q false 3 false 590 600 900\nD 2-a 950\n" + // killed at 2000, as it stood still
+		"G 3-a l r false 4 false 990 1000 1300\nE 3-a 1300\nL 3-a fixed\n"
 	run, err := ReadRecords([]byte(log), map[string]time.Duration{"1": 700, "2": 2000}, true)
 	require.NoError(t, err)
 	require.ElementsMatch(t, []Interval{
-		{"k", "0-a", "o", 90, 100, 450, 500, 1, true}, {"k", "1-a", "p", 550, 600, 700, 900, 2, false},
-		{"l", "2-a", "q", 590, 600, 950, 950, 3, false}, {"l", "3-a", "r", 990, 1000, 1300, 1300, 4, false},
+		{"k", "0-a", "o", false, 90, 100, 450, 500, 1, true}, {"k", "1-a", "p", true, 550, 600, 700, 900, 2, false},
+		{"l", "2-a", "q", false, 590, 600, 950, 950, 3, false}, {"l", "3-a", "r", false, 990, 1000, 1300, 1300, 4, false},
 	}, run.Intervals)
 	require.Equal(t, 2, run.Killed)
 	require.Equal(t, 8, run.Operations)
 	require.Equal(t, map[string]int{"fixed": 1}, run.Losses)
 
-	run, err = ReadRecords([]byte(log+"G 4-a k s 5 false 1400 1400 1500\nG 5-a m t 6 false 14"), map[string]time.Duration{"1": 700, "2": 2000}, false)
+	run, err = ReadRecords([]byte(log+"G 4-a k s false 5 false 1400 1400 1500\nG 5-a m t false 6 false 14"), map[string]time.Duration{"1": 700, "2": 2000}, false)
 	require.NoError(t, err)
 	require.Len(t, run.Intervals, 4, "those that live, and are written, do not count yet")
 
-	for _, bad := range []string{"G 0-a k o 1 false 90 100", "E 0-b 100", "D 0-b 100", "X", "G 0-a k o 1 false 90 100 x", "G 0-a k o 1 x 90 100 400", "G 9-a k o 1 false 90 100 200", "L 0-a"} {
+	for _, bad := range []string{"G 0-a k o false 1 false 90 100", "E 0-b 100", "D 0-b 100", "X", "G 0-a k o false 1 false 90 100 x", "G 0-a k o false 1 x 90 100 400", "G 0-a k o x 1 false 90 100 400", "G 9-a k o false 1 false 90 100 200", "L 0-a"} {
 		_, err := ReadRecords([]byte(bad+"\n"), nil, true)
 		require.Error(t, err, bad)
 	}

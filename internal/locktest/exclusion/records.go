@@ -18,7 +18,7 @@ import (
 // Records are lines which all processes of a run append to one file, each by one
 // write, so that a process which is killed loses none:
 //
-//	G <id> <key> <owner> <fence> <ahead> <called> <time> <deadline>   an acquire returned
+//	G <id> <key> <owner> <reads> <fence> <ahead> <called> <time> <deadline>   an acquire returned
 //	D <id> <deadline>   renewals have moved the deadline
 //	E <id> <time>       the lease ended, or Unlock is about to be called
 //	L <id> <kind>       the lease had been lost before its Unlock
@@ -45,12 +45,12 @@ func (r *Recorder) write(format string, args ...any) {
 	}
 }
 
-// Granted is called as soon as an acquire has returned, with the time of its call.
-func (r *Recorder) Granted(l *holdfast.Lease, called time.Duration) *Record {
+// Granted is called as soon as an acquire has returned, that of a reader or not, with the time of its call.
+func (r *Recorder) Granted(l *holdfast.Lease, reads bool, called time.Duration) *Record {
 	now := locktest.Clock()
 	rec := &Record{recorder: r, lease: l, id: fmt.Sprintf("%s-%d", r.process, r.last.Add(1)), deadline: locktest.ClockAt(l.Deadline())}
 	ahead := l.Fence() > time.Now().UnixMicro()
-	r.write("G %s %s %s %d %t %d %d %d\n", rec.id, l.Key(), l.Owner(), l.Fence(), ahead, called, now, rec.deadline)
+	r.write("G %s %s %s %t %d %t %d %d %d\n", rec.id, l.Key(), l.Owner(), reads, l.Fence(), ahead, called, now, rec.deadline)
 	return rec
 }
 
@@ -180,7 +180,7 @@ func ReadRecords(data []byte, died map[string]time.Duration, over bool) (Records
 func readRecord(line string) (kind byte, i Interval, loss string, err error) {
 	switch kind = line[0]; kind {
 	case 'G':
-		_, err = fmt.Sscanf(line, "G %s %s %s %d %t %d %d %d\n", &i.id, &i.key, &i.owner, &i.fence, &i.ahead, &i.called, &i.from, &i.to)
+		_, err = fmt.Sscanf(line, "G %s %s %s %t %d %t %d %d %d\n", &i.id, &i.key, &i.owner, &i.reads, &i.fence, &i.ahead, &i.called, &i.from, &i.to)
 		i.until = i.to
 	case 'D', 'E':
 		_, err = fmt.Sscanf(line[1:], " %s %d\n", &i.id, &i.to)

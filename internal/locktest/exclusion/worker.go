@@ -44,6 +44,7 @@ type orders struct {
 	File      string // of records
 	Process   string
 	Seed      uint64
+	Reads     bool // two of three leases are those of readers
 	Broken    bool // the lock tells of no loss; of a control
 }
 
@@ -85,7 +86,11 @@ func exclusionWorker(d locktest.Kind, p *locktest.Parent) error {
 	if err != nil {
 		return err
 	}
-	w, err := NewWork(func() locktest.Locker { return locker }, orders.errand, orders.File, orders.Process)
+	halves := map[bool]holdfast.Locker{false: locker}
+	if orders.Reads {
+		halves[true] = d.Readers(locker)
+	}
+	w, err := NewWork(func(reads bool) holdfast.Locker { return halves[reads] }, orders.errand, orders.File, orders.Process)
 	if err != nil {
 		return err
 	}
@@ -98,6 +103,7 @@ func exclusionWorker(d locktest.Kind, p *locktest.Parent) error {
 // Errand is a lease to be taken.
 type Errand struct {
 	Key     string
+	Reads   bool          // it is a reader's
 	Fixed   time.Duration // 0: it is renewed
 	MaxHold time.Duration // 0: without end
 	Hold    time.Duration // for how long it is held, if it lasts
@@ -114,7 +120,7 @@ func (e Errand) terms() (terms []holdfast.LockOption) {
 }
 
 func (o orders) errand(random *rand.Rand, _ int) Errand {
-	e := Errand{Key: Key(random.IntN(o.Keys)), Hold: HoldTime(random, o.Longest, o.Long)}
+	e := Errand{Key: Key(random.IntN(o.Keys)), Reads: o.Reads && random.IntN(3) > 0, Hold: HoldTime(random, o.Longest, o.Long)}
 	if random.IntN(10) == 0 {
 		e.Fixed = o.Lease / 2
 	}
@@ -124,7 +130,7 @@ func (o orders) errand(random *rand.Rand, _ int) Errand {
 // Work is that of the goroutines of a process, which take leases, hold and record
 // them.
 type Work struct {
-	locker func() locktest.Locker                     // the one of now
+	locker func(reads bool) holdfast.Locker           // the one of now
 	errand func(random *rand.Rand, worker int) Errand // the next
 	rec    *Recorder
 	Gate   Gate
@@ -134,7 +140,7 @@ type Work struct {
 	all    sync.WaitGroup
 }
 
-func NewWork(locker func() locktest.Locker, next func(*rand.Rand, int) Errand, path, process string) (*Work, error) {
+func NewWork(locker func(reads bool) holdfast.Locker, next func(*rand.Rand, int) Errand, path, process string) (*Work, error) {
 	rec, err := NewRecorder(path, process)
 	w := &Work{locker: locker, errand: next, rec: rec, errs: make(chan error, exclusionWorkers)}
 	w.Ctx, w.stop = context.WithCancel(context.Background())
@@ -174,7 +180,7 @@ func (w *Work) oneLease(e Errand, random *rand.Rand) error {
 		}
 		return fmt.Errorf("lock: %w", err)
 	}
-	r := w.rec.Granted(l, called)
+	r := w.rec.Granted(l, e.Reads, called)
 	r.fixed = e.Fixed != 0
 	r.Hold(w.Ctx, e.Hold)
 	r.Ends()
@@ -194,13 +200,14 @@ func (w *Work) take(e Errand, random *rand.Rand) (*holdfast.Lease, error) {
 	defer leave()
 	wait, cancel := context.WithTimeout(ctx, time.Duration(random.IntN(1000))*time.Millisecond)
 	defer cancel()
+	locker := w.locker(e.Reads)
 	switch random.IntN(8) {
 	case 0:
-		return w.locker().TryLock(ctx, e.Key, e.terms()...)
+		return locker.TryLock(ctx, e.Key, e.terms()...)
 	case 1:
-		return w.locker().TryLockFor(ctx, e.Key, time.Duration(random.IntN(50))*time.Millisecond, e.terms()...)
+		return locker.TryLockFor(ctx, e.Key, time.Duration(random.IntN(50))*time.Millisecond, e.terms()...)
 	default:
-		return w.locker().Lock(wait, e.Key, e.terms()...)
+		return locker.Lock(wait, e.Key, e.terms()...)
 	}
 }
 
