@@ -30,7 +30,7 @@ func (g *goAgent) work(c command) answer {
 		if err != nil {
 			return failed(c, err)
 		}
-		record := g.recorder.Granted(l, called)
+		record := g.recorder.Granted(l, false, called)
 		record.Hold(context.Background(), holdTime())
 		record.Ends()
 		switch err = l.Unlock(context.Background()); {

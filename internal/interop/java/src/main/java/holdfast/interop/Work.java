@@ -57,7 +57,7 @@ final class Work {
             throws IOException, InterruptedException {
         long sure = System.nanoTime();
         String id = c.name() + "-" + LAST.incrementAndGet();
-        record(records, "G " + id + " " + key + " " + locks.owner() + " " + fence + " false " + sure + " " + sure + " " + sure);
+        record(records, "G " + id + " " + key + " " + locks.owner() + " false " + fence + " false " + sure + " " + sure + " " + sure);
         ThreadLocalRandom random = ThreadLocalRandom.current();
         Thread.sleep(random.nextInt(10) == 0 ? random.nextInt(20) : 0);
         long now = System.nanoTime();
