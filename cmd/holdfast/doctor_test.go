@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/semaphore"
 )
 
 // healthy are settings that hurt no lock.
@@ -144,6 +145,55 @@ func TestDoctorFinds(t *testing.T) {
 			}
 			require.Equal(t, keys, number(t, s, "DBSIZE"))
 		})
+	}
+}
+
+// A lock of any kind may be held meanwhile. What else has the name is told.
+func TestDoctorOfALockThatIsHeld(t *testing.T) {
+	t.Parallel()
+	redistest.NeedRedis7(t, "doctor notes it")
+	s := redistest.Start(t, healthy...)
+	semaphores, err := semaphore.New(s.Client(t), 3)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, semaphores.Close()) })
+	readWrite := newReadWrite(t, s)
+	locked(t, newLocker(t, s), "mutex")
+	locked(t, readers{readWrite.RLocker(), readWrite}, "read")
+	locked(t, readWrite, "written")
+	locked(t, semaphores, "permits")
+	s.Do(t, "SET", "text", "no lock")
+
+	const plain, rw, permits, none = "a lock of rlock or fair has this name", "a read/write lock has this name", "a semaphore has this name",
+		"!the key holds something that is not a lock"
+	for flags, of := range map[string]map[string]string{
+		"":                        {"mutex": "", "read": rw, "written": rw, "permits": permits, "text": none},
+		"--fair":                  {"mutex": "", "read": "!" + rw, "written": "!" + rw, "permits": "!" + permits, "text": none},
+		"--read":                  {"mutex": "!" + plain, "read": "", "written": "", "permits": "!" + permits, "text": none},
+		"--permits":               {"mutex": "!" + plain, "read": "!" + rw, "written": "!" + rw, "permits": "", "text": none},
+		"--fair --read --permits": {"mutex": "", "read": "", "written": "", "permits": "", "text": none},
+	} {
+		for name, want := range of {
+			got := finds(t, append(strings.Fields(flags), "--redis", urlOf(s), name)...)
+			if want == "" {
+				require.Empty(t, got, "%s %s", flags, name)
+			} else {
+				requireFinds(t, got, want)
+			}
+		}
+	}
+}
+
+// Where Redis does not tell rights, the trials find what it refuses.
+func TestDoctorFindsThatScriptsMayNotAskTheTime(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, "--rename-command", "TIME", "")
+	for _, of := range []checkup{{}, {fair: true}, {permits: true}, {read: true}} {
+		of.Client, of.server = s.Client(t), s.Addr()
+		require.NoError(t, of.checkTrials(t.Context()))
+		matters := of.fair || of.permits || of.read
+		require.True(t, slices.ContainsFunc(of.findings, func(f finding) bool {
+			return strings.HasPrefix(f.Found, "TIME in a script is refused") && f.Hurts == matters
+		}), "%v", of.findings)
 	}
 }
 

@@ -34,7 +34,7 @@ func (c *checkup) checkTrials(ctx context.Context) error {
 		case !scripts.Replied(err) && !errors.Is(err, errUnheard):
 			return err
 		case errors.Is(err, holdfast.ErrWrongType):
-			c.hurts(said(err).Error(), "no lock can have this name", "take another name for the lock")
+			c.hurts(said(err).Error(), "the lock cannot have this name", "take another name for the lock")
 		default:
 			report := c.note
 			if t.matters {
@@ -62,10 +62,7 @@ func (c *checkup) trials() []trial {
 	node := scripts.NewNode(c.Client)
 	fair := scripts.NewFair(node, scripts.FairSettings{})
 	return []trial{
-		{"a script of rlock is refused", "any lock of this name", true, func(ctx context.Context, name string) error {
-			_, err := node.Inspect(ctx, name)
-			return err
-		}},
+		{"a script of the lock is refused", "any lock of this name", true, c.inspect},
 		{"a script of fair is refused", "a fair lock of this name", c.fair, func(ctx context.Context, name string) error {
 			if _, err := node.Inspect(ctx, name); err != nil {
 				return nil // told already
@@ -76,7 +73,7 @@ func (c *checkup) trials() []trial {
 			}
 			return err
 		}},
-		{"TIME in a script is refused", "fair locks, fences and multilock", c.fair, c.script("TIME")},
+		{"TIME in a script is refused", "fair locks, semaphores, read/write locks, fences and multilock", c.fair || c.permits || c.read, c.script("TIME")},
 		{"PUBSUB NUMSUB is refused", "a search for a subscription at another server, and quick grants of fair", c.fair, func(ctx context.Context, name string) error {
 			return c.Do(ctx, c.B().Arbitrary("PUBSUB", "NUMSUB", scripts.Channel(name)).Build()).Error()
 		}},
