@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/multilock"
 	"github.com/holdfast-go/holdfast/rlock"
+	"github.com/holdfast-go/holdfast/rwlock"
 	"github.com/holdfast-go/holdfast/scripts"
 	"github.com/holdfast-go/holdfast/semaphore"
 )
@@ -74,9 +75,9 @@ func TestF32_ACLUserWithoutFencingIsRefusedNothing(t *testing.T) {
 	s.Do(t, slices.DeleteFunc(aclUser(t), func(word string) bool {
 		return slices.Contains([]string{"~redisson_lock_token:*", "+get", "+time"}, word)
 	})...)
-	here, there := openTwo(t, func(c rueidis.Client) (locktest.Locker, error) {
+	here, there := openTwo(t, twice(func(c rueidis.Client) (locktest.Locker, error) {
 		return rlock.New(c, holdfast.WithLease(shortLease))
-	}, s.Client(t, asShop), s.Client(t, asShop))
+	}), s.Client(t, asShop), s.Client(t, asShop))
 	for _, key := range []string{"sku:42", "sku:{42}"} {
 		useEverything(t, s, scripts.NewNode(s.Client(t, asShop)), key, here, there)
 	}
@@ -89,17 +90,42 @@ const shortLease = 10 * time.Second
 // asShop has a client connect as the user of docs/acl.md.
 func asShop(o *rueidis.ClientOption) { o.Username, o.Password = "shop", "secret" }
 
-// onOneRedis opens a locker of each kind that works on the Redis of one client.
-var onOneRedis = map[string]func(rueidis.Client) (locktest.Locker, error){
-	"rlock": func(c rueidis.Client) (locktest.Locker, error) {
+// opener opens a locker on the Redis of a client.
+type opener func(rueidis.Client) (locktest.Locker, error)
+
+// pair opens two lockers that want the same keys.
+type pair struct{ here, there opener }
+
+func twice(open opener) pair { return pair{open, open} }
+
+// onOneRedis are pairs of each kind that works on the Redis of one client.
+var onOneRedis = map[string]pair{
+	"rlock": twice(func(c rueidis.Client) (locktest.Locker, error) {
 		return rlock.New(c, holdfast.WithLease(shortLease), holdfast.WithFencing())
-	},
-	"fair": func(c rueidis.Client) (locktest.Locker, error) {
+	}),
+	"fair": twice(func(c rueidis.Client) (locktest.Locker, error) {
 		return fair.New(c, holdfast.WithLease(shortLease), fair.WithWaiterTTL(5*time.Second), holdfast.WithFencing())
-	},
-	"semaphore": func(c rueidis.Client) (locktest.Locker, error) {
+	}),
+	"semaphore": twice(func(c rueidis.Client) (locktest.Locker, error) {
 		return semaphore.New(c, 1, holdfast.WithLease(shortLease))
-	},
+	}),
+	"rwlock, readers wait": {openWriter, openReader},
+	"rwlock, writers wait": {openReader, openWriter},
+}
+
+func openWriter(c rueidis.Client) (locktest.Locker, error) {
+	return rwlock.New(c, holdfast.WithLease(shortLease), holdfast.WithFencing())
+}
+
+func openReader(c rueidis.Client) (locktest.Locker, error) {
+	l, err := rwlock.New(c, holdfast.WithLease(shortLease), holdfast.WithFencing())
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		holdfast.Locker
+		holdfast.Operator
+	}{l.RLocker(), l}, nil
 }
 
 func TestF32_ACLUserOfASentinelSetIsRefusedNothing(t *testing.T) {
@@ -107,15 +133,15 @@ func TestF32_ACLUserOfASentinelSetIsRefusedNothing(t *testing.T) {
 	set := redistest.StartSentinel(t)
 	servers := append(set.Replicas(), set.Master())
 	for _, s := range servers {
-		s.Do(t, aclUser(t, ofFair, ofSemaphore, ofSentinel, ofReplicas)...)
+		s.Do(t, aclUser(t, ofFair, ofSemaphore, ofReadWrite, ofSentinel, ofReplicas)...)
 	}
 	kinds := maps.Clone(onOneRedis)
-	kinds["rlock with replicas"] = func(c rueidis.Client) (locktest.Locker, error) {
+	kinds["rlock with replicas"] = twice(func(c rueidis.Client) (locktest.Locker, error) {
 		return rlock.New(c, holdfast.WithLease(15*time.Second), holdfast.WithReplicas(2, 2*time.Second))
-	}
-	for name, open := range kinds {
+	})
+	for name, both := range kinds {
 		t.Run(name, func(t *testing.T) {
-			here, there := openTwo(t, open, set.Client(t, asShop), set.Client(t, asShop))
+			here, there := openTwo(t, both, set.Client(t, asShop), set.Client(t, asShop))
 			node := scripts.NewNode(set.Client(t, asShop))
 			useEverything(t, set.Master(), node, "sku:42", here, there)
 			refusedNothing(t, servers)
@@ -129,10 +155,10 @@ func TestF32_ACLUserOfAClusterIsRefusedNothing(t *testing.T) {
 	c := redistest.StartCluster(t, 2, 0)
 	masters := c.Masters(t)
 	kinds := maps.Clone(onOneRedis)
-	kinds["fair without shard channels"] = func(c rueidis.Client) (locktest.Locker, error) {
+	kinds["fair without shard channels"] = twice(func(c rueidis.Client) (locktest.Locker, error) {
 		return fair.New(c, holdfast.WithLease(shortLease), fair.WithWaiterTTL(5*time.Second), holdfast.WithShardedPubSub(false))
-	}
-	for name, open := range kinds {
+	})
+	for name, both := range kinds {
 		t.Run(name, func(t *testing.T) {
 			words := []string{ofCluster}
 			switch {
@@ -140,11 +166,13 @@ func TestF32_ACLUserOfAClusterIsRefusedNothing(t *testing.T) {
 				words = append(words, ofFair)
 			case name == "semaphore":
 				words = append(words, ofSemaphore)
+			case strings.HasPrefix(name, "rwlock"):
+				words = append(words, ofReadWrite)
 			}
 			for _, s := range masters {
 				s.Do(t, aclUser(t, words...)...)
 			}
-			here, there := openTwo(t, open, c.Client(t, asShop), c.Client(t, asShop))
+			here, there := openTwo(t, both, c.Client(t, asShop), c.Client(t, asShop))
 			key := "sku:{42} " + name
 			slot := c.Slot(t, key)
 			from, to := c.Owner(t, key), masters[0]
@@ -168,16 +196,15 @@ func TestF32_ACLUserOfAClusterIsRefusedNothing(t *testing.T) {
 	}
 }
 
-func openTwo(t *testing.T, open func(rueidis.Client) (locktest.Locker, error), one, other rueidis.Client) (here, there locktest.Locker) {
+func openTwo(t *testing.T, both pair, one, other rueidis.Client) (here, there locktest.Locker) {
 	t.Helper()
-	var lockers []locktest.Locker
-	for _, client := range []rueidis.Client{one, other} {
+	open := func(open opener, client rueidis.Client) locktest.Locker {
 		l, err := open(client)
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, l.Close()) })
-		lockers = append(lockers, l)
+		return l
 	}
-	return lockers[0], lockers[1]
+	return open(both.here, one), open(both.there, other)
 }
 
 func refusedNothing(t *testing.T, servers []*redistest.Server) {
@@ -244,7 +271,7 @@ func useEverything(t *testing.T, server *redistest.Server, node *scripts.Node, k
 func listeners(t *testing.T, s *redistest.Server) (n int) {
 	t.Helper()
 	for _, kind := range []string{"CHANNELS", "SHARDCHANNELS"} { // before Redis 7 there are none of these
-		for _, pattern := range []string{"redisson_lock__channel:*", "holdfast_permits_channel:*"} {
+		for _, pattern := range []string{"redisson_lock__channel:*", "redisson_rwlock:*", "holdfast_permits_channel:*"} {
 			reply, _ := s.TryDo("PUBSUB", kind, pattern)
 			channels, _ := reply.ToArray()
 			n += len(channels)

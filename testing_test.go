@@ -49,11 +49,11 @@ func TestDocsTesting_EmbeddedServer(t *testing.T) {
 	t.Parallel()
 	client, nodes := embeddedRedis(t), []rueidis.Client{embeddedRedis(t), embeddedRedis(t), embeddedRedis(t)}
 	kinds := maps.Clone(onOneRedis)
-	kinds["multilock"] = func(rueidis.Client) (sim.Locker, error) {
+	kinds["multilock"] = twice(func(rueidis.Client) (sim.Locker, error) {
 		return multilock.New(nodes, multilock.WithoutRestartGuard(), multilock.WithNodeTimeout(3*time.Second))
-	}
-	for name, open := range kinds {
-		here, there := openTwo(t, open, client, client)
+	})
+	for name, both := range kinds {
+		here, there := openTwo(t, both, client, client)
 		fixed, err := here.Lock(t.Context(), name, holdfast.FixedLease(6*time.Second))
 		require.NoError(t, err)
 		_, err = there.TryLock(t.Context(), name)
