@@ -28,4 +28,19 @@ var kind = locktest.Kind{
 	Another: func(l locktest.Locker) locktest.Locker { return l.(*holdfasttest.Locker).Another() },
 }
 
+// permits is the double of a semaphore with one permit, which is a mutex.
+var permits = locktest.Kind{
+	Name: "holdfasttest semaphore", Permits: true,
+	New: func(_ rueidis.Client, o locktest.Options) (locktest.Locker, error) {
+		l, err := holdfasttest.NewSemaphore(1, locktest.Options{Lease: o.Lease, MaxHold: o.MaxHold, MaxWaiters: o.MaxWaiters, MaxOutage: o.MaxOutage})
+		if err != nil {
+			return nil, err
+		}
+		return l, nil
+	},
+	Another: kind.Another,
+}
+
 func TestConformance(t *testing.T) { t.Parallel(); contract.Run(t, kind) }
+
+func TestPermitsConformance(t *testing.T) { t.Parallel(); contract.Run(t, permits) }
