@@ -42,7 +42,7 @@ func Run(t *testing.T, o holdfast.Observer, keys bool, read func() map[Point]flo
 	}
 	is := func(want float64, key, name, label string) {
 		t.Helper()
-		require.Eventually(t, func() bool { return value(key, name, label) == want }, 10*time.Second, time.Millisecond,
+		require.Eventually(t, func() bool { return value(key, name, label) == want }, redistest.Patience, time.Millisecond,
 			"%s{%s,%s} is not %v: %v", name, key, label, want, read())
 	}
 	lock := func(l holdfast.Locker, key string) *holdfast.Lease {
@@ -91,7 +91,7 @@ func Run(t *testing.T, o holdfast.Observer, keys bool, read func() map[Point]flo
 	is(1, "c", "lock_hold_duration", "not_ours")
 
 	lock(l, "d:1")
-	require.Eventually(t, func() bool { return value("d", "lease_renewal_delay", "") > 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return value("d", "lease_renewal_delay", "") > 0 }, redistest.Patience, time.Millisecond)
 	server.Kill()
 	is(1, "d", "lock_lost", "expired")
 	is(0, "d", "lock_held", "")
@@ -100,6 +100,6 @@ func Run(t *testing.T, o holdfast.Observer, keys bool, read func() map[Point]flo
 	require.Error(t, err)
 	require.Eventually(t, func() bool {
 		return value("e", "lock_failed", "unavailable")+value("e", "lock_failed", "unknown") == 1
-	}, 10*time.Second, time.Millisecond, "%v %v", err, read())
+	}, redistest.Patience, time.Millisecond, "%v %v", err, read())
 	is(1, "", "outage_active", "")
 }
