@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest/cluster"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/semaphore"
 )
@@ -25,6 +26,8 @@ var kind = locktest.Kind{Name: "semaphore", Permits: true, New: func(client ruei
 	}
 	return l, nil
 }}
+
+func TestG9_ManyKeysOfAMasterThatHangs(t *testing.T) { cluster.RunMany(t, kind) }
 
 // open makes a locker on a client of its own, which is closed with the test.
 func open(t testing.TB, s *redistest.Server, n int, opts ...holdfast.Option) *semaphore.Locker {
