@@ -72,12 +72,13 @@ test-rivals: ## Have every rival of the bench do its work once, on its own serve
 	@hack/install-rivals.sh
 	RIVALS=1 hack/gotest.sh bench . -count=1 -timeout 20m -run 'Rivals|Redisson|OwnServers|Java'
 
-check: ## Check format, go vet, what the lock kinds link, that go.mod is tidy, a rehearsed release, and known vulnerabilities if their database answers
+check: ## Check format, go vet, what the lock kinds link, that go.mod is tidy, a rehearsed release, the workflows, and known vulnerabilities if their database answers
 	@files=$$(gofmt -l .) && [ -z "$$files" ] || { echo "gofmt would change:" $$files; exit 1; }
 	hack/check-links.sh
 	@for m in $(MODULES); do (set -x; go vet -C $$m ./... && go vet -C $$m -tags seeded ./... && go mod tidy -C $$m -diff) || exit 1; done
 	hack/rehearse-release.sh
 	hack/vulncheck.sh
+	hack/actionlint.sh
 
 lint: ## Run golangci-lint, if you have it
 	@for m in $(MODULES); do (set -x; cd $$m && golangci-lint run ./...) || exit 1; done
