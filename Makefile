@@ -21,7 +21,7 @@ test: ## Run every package, in about 5 minutes on 2 cores: all guarantees and fa
 race: ## Run what can race with the race detector
 	@hack/install.sh gcc
 	@# All but models, figures, programs that only use the library, and what takes real servers: test-controls has that.
-	@$(MAKE) test how='-short -race -p=2 -skip TestFaults_OnRedis' MODULES='$(filter-out bench examples/%,$(MODULES))' \
+	@$(MAKE) test how='-short -race -p=2 -skip Faults_OnRedis' MODULES='$(filter-out bench examples/%,$(MODULES))' \
 		packages='./multilock ./fair ./rlock $(shell go list ./... | grep -vE '/(examples|internal/(model|interop|sim/speed))(/|$$)')'
 
 test-all: ## Run what CI runs beside make test: race, Sentinel, Cluster, chaos, two days of campaigns, models, Java and rivals

@@ -110,4 +110,24 @@ func waits(t testing.TB, s locktest.Server, key, as string) (n int) {
 
 func TestReadersConformance(t *testing.T) { t.Parallel(); contract.Run(t, readers.InVirtualTime()) }
 
+func TestReadersConformance_Cluster(t *testing.T) {
+	t.Parallel()
+	contract.Run(t, readers.OnCluster(t))
+}
+
+func TestReadersConformance_Masters(t *testing.T) {
+	t.Parallel()
+	contract.Run(t, readers.OnMasters(t))
+}
+
+func TestReadersConformance_Sentinel(t *testing.T) {
+	t.Parallel()
+	contract.Run(t, readers.OnSentinels(t))
+}
+
 func TestReadersFaults(t *testing.T) { faults.Run(t, readers.InVirtualTime()) }
+
+// The processes that these kill or pause are writers.
+func TestReadersFaults_OnRedis(t *testing.T) { faults.RunReal(t, readers) }
+
+func TestReadersFaults_Cluster(t *testing.T) { faults.RunAll(t, readers.OnCluster(t)) }
