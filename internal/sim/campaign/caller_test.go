@@ -15,7 +15,7 @@ import (
 
 // asked is all that callers ask for, in a long campaign.
 var asked = []string{
-	"Lock", "TryLock", "TryLockFor", "Do", "LockAll", "ForceUnlock", "Close", "nested", "FixedLease", "MaxHold",
+	"Lock", "TryLock", "TryLockFor", "Do", "LockAll", "ForceUnlock", "Close", "nested", "nested reader", "downgrade", "Resize", "FixedLease", "MaxHold",
 	"context with deadline", "cancelled context", "Unlock with a context that is over",
 }
 
@@ -95,16 +95,43 @@ func (a *caller) lock(ctx context.Context, name string, opts []holdfast.LockOpti
 	limit := []time.Duration{0, a.c.lease, -1}[a.r.IntN(3)]
 	hold, pause, nested := a.section(), a.upTo(500*time.Millisecond), a.r.IntN(4)
 	half := a.half()
+	inner, downgrades := half, false
+	if a.c.kind == "rwlock" && !half.reads {
+		inner.reads, downgrades = a.one(2), a.one(4)
+	}
+	var reads *holdfast.Lease
 	err := a.c.take(ctx, half, a.process, a.who, name, limit, opts, func(l *holdfast.Lease) context.Context {
 		if nested == 0 {
-			a.nest(l.Bind(ctx), half.of(a.locker()), name)
+			if inner != half {
+				a.c.judge.asks("nested reader")
+			}
+			a.nest(l.Bind(ctx), inner.of(a.locker()), name)
 		}
 		rest(hold, l.Done())
+		if downgrades {
+			reads, _ = a.locker().(*rwlock.Locker).RLocker().TryLock(l.Bind(ctx), name)
+		}
 		return a.leaving(ctx)
 	})
 	if err != nil {
 		time.Sleep(pause)
 	}
+	if reads != nil {
+		a.read(ctx, name, reads, hold)
+	}
+}
+
+// read goes on as a reader that has been a writer. For the judge it begins now.
+func (a *caller) read(ctx context.Context, name string, l *holdfast.Lease, hold time.Duration) {
+	a.c.judge.asks("downgrade")
+	if l.Err() == nil {
+		h := a.c.judge.served(name, &waiter{who: a.who + " (downgraded)", process: a.process, plain: true, reads: true}, l, l.Fence())
+		a.c.side.Go(func() { a.c.judge.watch(h) })
+		rest(hold, l.Done())
+		a.c.judge.unlock(a.leaving(ctx), name, h)
+		return
+	}
+	_ = l.Unlock(context.WithoutCancel(ctx))
 }
 
 // half says whether a caller of rwlock reads.
@@ -158,7 +185,7 @@ func (a *caller) leaving(ctx context.Context) context.Context {
 	return gone
 }
 
-// nest enters up to three times more, and leaves in any order.
+// nest enters up to three times more, a writer perhaps as a reader, and leaves in any order.
 func (a *caller) nest(ctx context.Context, of holdfast.Locker, name string) {
 	var all []*holdfast.Lease
 	for range 1 + a.r.IntN(3) {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -273,7 +274,8 @@ func (c *campaign) lead(t *testing.T, live func(*sync.WaitGroup)) {
 	c.leftovers()
 }
 
-// replace closes a locker now and then, and opens another for its process.
+// replace closes a locker now and then, and opens another for its process. That of a semaphore
+// gives a key fewer permits, or as many as at first.
 func (c *campaign) replace() {
 	for r := sim.Random(c.seed, "replace"); ; {
 		pause := time.Duration(r.Int64N(int64(20 * c.lease)))
@@ -281,8 +283,22 @@ func (c *campaign) replace() {
 			return
 		}
 		time.Sleep(pause)
-		c.renew(r.IntN(c.processes))
+		p := r.IntN(c.processes)
+		c.renew(p)
+		if l, ok := c.locker(p).(*semaphore.Locker); ok {
+			n := 1 + r.IntN(c.permits)
+			c.judge.asks("Resize")
+			c.judge.say("k0 gets %d permits: %v", n, l.Resize(c.life, "k0", n))
+		}
 	}
+}
+
+// permitsOf is how many permits a key has.
+func (c *campaign) permitsOf(name string) int {
+	if n, err := strconv.Atoi(c.world.Servers[0].Redis().HGet("holdfast_permits:{"+name+"}", "permits")); err == nil {
+		return n
+	}
+	return c.permits
 }
 
 // renew closes the locker of a process, and opens another.
@@ -318,7 +334,7 @@ func (c *campaign) leftovers() {
 	defer c.judge.mu.Unlock()
 	for i, s := range c.world.Servers {
 		for _, k := range s.Redis().Keys() {
-			if !strings.Contains(k, "token") && k != "holdfast_node" {
+			if !strings.Contains(k, "token") && k != "holdfast_node" && k != "holdfast_permits:{k0}" {
 				c.judge.breaks("LEFT on server %d: %q, for %v", i, k, s.Redis().TTL(k))
 			}
 		}

@@ -36,7 +36,8 @@ func (c *counter) ends(h *holder, began time.Time) {
 }
 
 // linearizable reports whether there is such an order of the sections. In it, the fence of a
-// writer is larger than all earlier ones, and that of a reader than those of all earlier writers.
+// writer is larger than all earlier ones, and no earlier writer has a larger one than a reader, which
+// may have been that writer.
 func (c *counter) linearizable() bool {
 	type state struct {
 		value        int
@@ -47,7 +48,7 @@ func (c *counter) linearizable() bool {
 		Step: func(before, input, _ any) (bool, any) {
 			s, in := before.(state), input.(section)
 			if in.reads {
-				fenced := in.fence == 0 || in.fence > s.wrote
+				fenced := in.fence == 0 || in.fence >= s.wrote
 				return fenced && in.first == s.value && in.last == s.value, state{s.value, max(s.fence, in.fence), s.wrote}
 			}
 			fenced := in.fence == 0 || in.fence > s.fence

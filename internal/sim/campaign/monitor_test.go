@@ -70,7 +70,7 @@ func (m *monitor) look() {
 				}
 			}
 		}
-		m.orphan(name, k, believing >= c.permits, now)
+		m.orphan(name, k, believing >= c.permitsOf(name), now)
 	}
 }
 
@@ -85,7 +85,7 @@ func (c *campaign) taken(s *sim.Server, name string) bool {
 			live++
 		}
 	}
-	return live >= c.permits
+	return live >= c.permitsOf(name)
 }
 
 // idle is how long enough servers have been free for a waiter that could reach them.
