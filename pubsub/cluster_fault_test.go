@@ -63,7 +63,7 @@ func TestF26_ClusterDown(t *testing.T) {
 				other.Do(t, "CONFIG", "SET", "cluster-allow-pubsubshard-when-down", "no")
 			}
 			client := c.Client(t)
-			s := openCluster(t, client, sharded)
+			s := openCluster(t, client, sharded, patient)
 			there, here := names[dead.Addr()], names[other.Addr()]
 			lost, kept, dropped := s.Subscribe(there[0]), s.Subscribe(here[0]), s.Subscribe(here[1])
 			awaitLive(t, lost, kept, dropped)
@@ -97,7 +97,7 @@ func TestF32_ShardChannelRefused(t *testing.T) {
 	srv := c.Masters(t)[0]
 	limited(t, srv, "+ssubscribe", "+sunsubscribe", "+cluster")
 	var log redistest.Log
-	s := openCluster(t, c.Client(t, asUser), true, withLog(&log), withPace(soon))
+	s := openCluster(t, c.Client(t, asUser), true, withLog(&log), withPace(soon), patient)
 	first, bad, last := s.Subscribe("ok:1"), s.Subscribe("bad"), s.Subscribe("ok:2")
 	awaitLive(t, first, last)
 	require.Equal(t, State{}, bad.State())
@@ -159,7 +159,7 @@ func TestF13_SlotMovesToAnUnknownNode(t *testing.T) {
 	awaitLive(t, sub)
 	c.Migrate(t, c.Slot(t, "a"), unknown)
 	again(t, sub, 1)
-	n, err := release(client, sharded, "a")
+	n, err := release(t.Context(), client, sharded, "a")
 	require.NoError(t, err)
 	require.EqualValues(t, 1, n)
 }
@@ -172,7 +172,7 @@ func TestF13_ShardChannelFollows(t *testing.T) {
 	c := redistest.StartCluster(t, 2, 0)
 	client := c.Client(t)
 	never := withPace(func(p *pace) { p.most, p.settled = time.Hour, time.Hour })
-	s := openCluster(t, client, true, never)
+	s := openCluster(t, client, true, never, patient)
 	stale := openCluster(t, client, true, never)
 	ended := s.Subscribe("a")
 	awaitLive(t, ended, stale.Subscribe("b"), stale.Subscribe("c"))
@@ -187,7 +187,7 @@ func TestF13_ShardChannelFollows(t *testing.T) {
 	require.EqualValues(t, 2, ended.State().Epoch)
 	require.NotEqual(t, to.Addr(), stale.slots.Node("a"))
 	awaitLive(t, stale.Subscribe("a"))
-	n, err := release(client, true, "a")
+	n, err := release(t.Context(), client, true, "a")
 	require.NoError(t, err)
 	require.EqualValues(t, 2, n)
 }

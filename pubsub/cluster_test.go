@@ -56,13 +56,11 @@ func spread(t *testing.T, c *redistest.Cluster, each int) map[string][]string {
 }
 
 // release publishes as the locks' scripts do, and returns how many listen at the master that did.
-func release(client rueidis.Client, sharded bool, name string) (int64, error) {
+func release(ctx context.Context, client rueidis.Client, sharded bool, name string) (int64, error) {
 	script := "return redis.call('PUBLISH', KEYS[1], '0')"
 	if sharded {
 		script = "return redis.call('SPUBLISH', KEYS[1], '0')"
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
 	return client.Do(ctx, client.B().Eval().Script(script).Numkeys(1).Key(name).Build()).AsInt64()
 }
 
@@ -70,7 +68,7 @@ func release(client rueidis.Client, sharded bool, name string) (int64, error) {
 func awaitHeard(t *testing.T, client rueidis.Client, sharded bool, name string, want int64) {
 	t.Helper()
 	locktest.Await(t, func() bool {
-		n, err := release(client, sharded, name)
+		n, err := release(t.Context(), client, sharded, name)
 		return err == nil && n == want
 	})
 }
@@ -92,7 +90,7 @@ func TestCluster(t *testing.T) {
 		for protocol, change := range protocols {
 			t.Run(way+" "+protocol, func(t *testing.T) {
 				client := c.Client(t, named, change)
-				s := openCluster(t, client, sharded)
+				s := openCluster(t, client, sharded, patient)
 				subs := map[string]*Subscription{}
 				for _, name := range names {
 					subs[name] = s.Subscribe(name)
@@ -104,7 +102,7 @@ func TestCluster(t *testing.T) {
 					heard := make(chan string, 1)
 					hearer := s.SubscribeFunc(name, func(message string) { heard <- message })
 
-					n, err := release(client, sharded, name)
+					n, err := release(t.Context(), client, sharded, name)
 					require.NoError(t, err)
 					require.EqualValues(t, 1, n, "the master that publishes counts the listener")
 					await(t, first, "told", func(st State) bool { return st.Messages == 1 })
@@ -145,7 +143,9 @@ func (l *listener) round(client rueidis.Client) error {
 	if !ok {
 		return fmt.Errorf("%s, sharded %t: not live", l.name, l.sharded)
 	}
-	if _, err := release(client, l.sharded, l.name); err != nil {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if _, err := release(ctx, client, l.sharded, l.name); err != nil {
 		return nil //nolint:nilerr // not published, or not known
 	}
 	now, ok := reach(l.sub, func(now State) bool { return now.Messages > st.Messages || !now.Live || now.Epoch != st.Epoch })

@@ -22,7 +22,7 @@ import (
 func TestF11_ConnectionCut(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, srv *redistest.Server, speak func(*rueidis.ClientOption)) {
 		client := srv.Client(t, named, speak)
-		s, log := openLogged(t, client)
+		s, log := openLogged(t, client, patient)
 		subs := []*Subscription{s.Subscribe("a"), s.Subscribe("a"), s.Subscribe("b")}
 		for round := range uint64(5) {
 			awaitLive(t, subs...)
@@ -138,7 +138,7 @@ func TestF28_NotLiveWhileLoading(t *testing.T) {
 func TestF20_ServerRestarted(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, srv *redistest.Server, speak func(*rueidis.ClientOption)) {
 		client := srv.Client(t, speak)
-		s, log := openLogged(t, client)
+		s, log := openLogged(t, client, patient)
 		kept, dropped := s.Subscribe("kept"), s.Subscribe("dropped")
 		awaitLive(t, kept, dropped)
 		for _, sub := range []*Subscription{kept, dropped} { // the confirmation may have been seen without its wake-up
@@ -254,7 +254,7 @@ func TestServerRefusesPing(t *testing.T) {
 		t.Run(refusal, func(t *testing.T) {
 			bothProtocols(t, func(t *testing.T, srv *redistest.Server, speak func(*rueidis.ClientOption)) {
 				client := srv.Client(t, speak)
-				s := open(t, client)
+				s := open(t, client, patient)
 				kept, dropped := s.Subscribe("kept"), s.Subscribe("dropped")
 				awaitLive(t, kept, dropped)
 				how.begin(t, srv)

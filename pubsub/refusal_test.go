@@ -36,7 +36,7 @@ func soon(p *pace) { p.refused = 20 * time.Millisecond }
 func TestF12_RefusedChannelKeepsNoOtherOut(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, srv *redistest.Server, speak func(*rueidis.ClientOption)) {
 		limited(t, srv)
-		s, log := openLogged(t, srv.Client(t, asUser, speak), withPace(soon))
+		s, log := openLogged(t, srv.Client(t, asUser, speak), withPace(soon), patient)
 		first, bad, last := s.Subscribe("ok:1"), s.Subscribe("bad"), s.Subscribe("ok:2")
 		awaitLive(t, first, last)
 		asked := calls(t, srv, "subscribe")
@@ -55,7 +55,7 @@ func TestF12_RefusedChannelKeepsNoOtherOut(t *testing.T) {
 // However often listeners of a refused channel come and go, the server is not asked before the long delay is over.
 func TestF12_RefusedChannelDoesNotSpin(t *testing.T) {
 	srv := startLimited(t)
-	s := open(t, srv.Client(t, asUser), withPace(unasked))
+	s := open(t, srv.Client(t, asUser), withPace(unasked), withPace(func(p *pace) { p.refused = time.Hour }), patient)
 	const rounds = 50
 	for i := range rounds {
 		bad, ok := s.Subscribe("bad"), s.Subscribe(fmt.Sprint("ok:", i))
@@ -70,7 +70,7 @@ func TestF32_CommandRefused(t *testing.T) {
 	for right, epoch := range map[string]uint64{"-unsubscribe": 2, "-ping": 1} {
 		t.Run(right, func(t *testing.T) {
 			srv := startLimited(t, right)
-			s := open(t, srv.Client(t, asUser))
+			s := open(t, srv.Client(t, asUser), patient)
 			kept, dropped := s.Subscribe("ok:1"), s.Subscribe("ok:2")
 			awaitLive(t, kept, dropped)
 			dropped.Close()

@@ -61,7 +61,7 @@ func TestF36_OwnChannelRefusedWithTheFirst(t *testing.T) {
 // A user whose channels are allowed one by one hears all the same, and the log says so.
 func TestF36_OwnChannelRefused(t *testing.T) {
 	srv := startLimited(t, "resetchannels", "&ok:1", "+pubsub")
-	s, log := openLogged(t, srv.Client(t, asUser), withPace(unasked))
+	s, log := openLogged(t, srv.Client(t, asUser), withPace(unasked), patient)
 	sub := s.Subscribe("ok:1")
 	awaitLive(t, sub)
 	locktest.Await(t, func() bool { return log.Count("cannot ask") == 1 })
