@@ -95,7 +95,7 @@ func Example_quorumError() {
 	ctx := context.Background()
 	clients, stop := embedded(3)
 	defer stop()
-	locker, err := multilock.New(clients, multilock.WithoutRestartGuard(), multilock.WithNodeTimeout(time.Second))
+	locker, err := multilock.New(clients, multilock.WithoutRestartGuard(), multilock.WithNodeTimeout(3*time.Second))
 	if err != nil {
 		panic(err)
 	}
