@@ -57,7 +57,7 @@ func on(d locktest.Kind, key, owner string) []string {
 // Messages that look like anything give nobody the key, take it from nobody and cost
 // nobody its place; the next release wakes the waiters.
 func testForeignMessages(t *testing.T, d locktest.Kind) {
-	o := locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: 2 * time.Second}
+	o := locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: 20 * time.Second}
 	r := newHarness(t, d, o)
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	waiting := []<-chan locktest.Acquired{locktest.GoLock(r.Locker, locktest.Bounded(t), "k")}

@@ -98,7 +98,7 @@ func testReplicasWithoutConnection(t *testing.T, d locktest.Kind) {
 func testReplicasBesideSubscription(t *testing.T, d locktest.Kind) {
 	r := newReplicated(t, d, locktest.Long)
 	locker := d.Open(t, r.Server.Client(t, func(o *rueidis.ClientOption) { o.BlockingPoolSize = 1 }), locktest.Options{
-		Lease: 6 * time.Second, Replicas: 2, ReplicaTimeout: replicaTime, MaxOutage: ptr(time.Second),
+		Lease: 15 * time.Second, Replicas: 2, ReplicaTimeout: replicaTime, MaxOutage: ptr(time.Second),
 	})
 	l, held := locktest.Retry(t, locker, "held"), locktest.Lock(t, r.free, locktest.Bounded(t), "k")
 	waiting := locktest.GoLock(locker, locktest.Bounded(t), "k")
@@ -115,7 +115,7 @@ func testReplicasBesideSubscription(t *testing.T, d locktest.Kind) {
 func testQuorumWithoutConnection(t *testing.T, d locktest.Kind) {
 	s := d.Start(t)
 	client := s.Client(t, two)
-	locker := d.Open(t, client, locktest.Options{Lease: 3 * time.Second})
+	locker := d.Open(t, client, locktest.Options{Lease: 15 * time.Second})
 	l := locktest.Lock(t, locker, locktest.Bounded(t), "held")
 	free := takeAll(t, s, client)
 	defer free()
