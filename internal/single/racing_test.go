@@ -33,7 +33,7 @@ type shareRig struct {
 
 func newShareRig(t *testing.T, change ...func(*engine.Config)) *shareRig {
 	s := redistest.Start(t)
-	r := &shareRig{T: t, server: s, way: redistest.NewProxy(t, s.Addr()), lease: 3 * time.Second}
+	r := &shareRig{T: t, server: s, way: redistest.NewProxy(t, s.Addr()), lease: time.Minute}
 	client := s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{r.way.Addr()} })
 	c, err := engine.Configure("rlock", "New", nil, nil)
 	require.NoError(t, err)
