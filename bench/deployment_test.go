@@ -15,24 +15,28 @@ func TestDeployments(t *testing.T) {
 	for name, start := range map[string]func(*starter) *deployment{"cluster": startCluster, "sentinel": startSentinels} {
 		t.Run(name, func(t *testing.T) {
 			var st *deployment
+			reached := false
 			w := deployed(name, func(s *starter) *deployment {
 				st = start(s)
 				return st
 			}, workload{"64 keys", []subject{{run: func(on store, library string, d time.Duration) (report.Sample, error) {
 				got, err := fleet{64}.does(work{})(on, library, d)
 				require.NoError(t, err)
+				reached = got["cycles/s"] > 0
 				for _, master := range st.nodes {
 					did, err := master.spent()
 					require.NoError(t, err)
-					require.NotZero(t, did.calls["evalsha"])
+					reached = reached && did.calls["evalsha"] > 0
 				}
 				return got, nil
 			}}}}, "holdfast")
-			got, err := w.subjects[0].run(nil, "holdfast", 50*time.Millisecond)
-			require.NoError(t, err)
-			require.Positive(t, got["cycles/s"])
-			require.NoDirExists(t, st.dir)
-			require.Error(t, st.nodes[0].connect())
+			for d := 50 * time.Millisecond; d < 10*time.Second && !reached; d *= 10 { // a busy machine may get nothing done in the first
+				_, err := w.subjects[0].run(nil, "holdfast", d)
+				require.NoError(t, err)
+				require.NoDirExists(t, st.dir)
+				require.Error(t, st.nodes[0].connect())
+			}
+			require.True(t, reached, "some master has no work")
 		})
 	}
 }

@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 	"io"
-	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -30,30 +30,34 @@ func (open) close() {}
 
 // Every kind of work finds a lock that does not exclude.
 func TestBrokenExclusionIsFound(t *testing.T) {
-	t.Run("one key", func(t *testing.T) {
-		_, err := load{task: task{Goroutines: 8, Hot: true, Section: time.Millisecond}}.run(open{}, 20*time.Millisecond)
-		require.ErrorIs(t, err, errBroken)
-	})
-	t.Run("readers and writers", func(t *testing.T) {
-		w := load{task: task{Goroutines: 8, Hot: true, Section: time.Millisecond, Shared: 50, Room: 8}}
-		_, err := w.run(open{}, 20*time.Millisecond)
-		require.ErrorIs(t, err, errBroken)
-		w.Shared = 100
-		_, err = w.run(open{}, 20*time.Millisecond)
-		require.NoError(t, err, "readers only")
-		w.Room--
-		_, err = w.run(open{}, 20*time.Millisecond)
-		require.ErrorIs(t, err, errBroken, "one permit less than goroutines")
-	})
-	t.Run("flash sale", func(t *testing.T) {
-		r := &saleDay{locker: open{}, waits: newWaits()}
-		_, err := r.open(10_000, 50*time.Millisecond)
-		require.ErrorIs(t, err, errBroken)
-	})
-	t.Run("try-lock", func(t *testing.T) {
-		_, err := load{task: task{Goroutines: 2, Try: true}}.run(open{}, 20*time.Millisecond)
-		require.ErrorIs(t, err, errNotRefused)
-	})
+	for name, run := range map[string]func(t *testing.T){
+		"one key": func(t *testing.T) {
+			_, err := load{task: task{Goroutines: 8, Hot: true, Section: time.Millisecond}}.run(open{}, 20*time.Millisecond)
+			require.ErrorIs(t, err, errBroken)
+		},
+		"readers and writers": func(t *testing.T) {
+			w := load{task: task{Goroutines: 8, Hot: true, Section: time.Millisecond, Shared: 50, Room: 8}}
+			_, err := w.run(open{}, 20*time.Millisecond)
+			require.ErrorIs(t, err, errBroken)
+			w.Shared = 100
+			_, err = w.run(open{}, 20*time.Millisecond)
+			require.NoError(t, err, "readers only")
+			w.Room--
+			_, err = w.run(open{}, 20*time.Millisecond)
+			require.ErrorIs(t, err, errBroken, "one permit less than goroutines")
+		},
+		"flash sale": func(t *testing.T) {
+			r := &saleDay{locker: open{}, waits: newWaits()}
+			_, err := r.open(10_000, 50*time.Millisecond)
+			require.ErrorIs(t, err, errBroken)
+		},
+		"try-lock": func(t *testing.T) {
+			_, err := load{task: task{Goroutines: 2, Try: true}}.run(open{}, 20*time.Millisecond)
+			require.ErrorIs(t, err, errNotRefused)
+		},
+	} {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, run) })
+	}
 }
 
 // Of a kind whose readers have a locker of their own, cycles that share the key use that.
@@ -84,40 +88,41 @@ func (noReaders) Lock(context.Context, string, ...holdfast.LockOption) (*holdfas
 
 // What comes before the measurement is not in it.
 func TestLeadIsNotMeasured(t *testing.T) {
-	w := load{task: task{Goroutines: 1, Hot: true, Section: time.Microsecond, Lead: 100 * time.Millisecond}, gaps: true}
-	got, err := w.run(open{}, 50*time.Millisecond)
-	require.NoError(t, err)
-	require.Positive(t, got.led)
-	require.Positive(t, got.cycles)
-	require.GreaterOrEqual(t, got.all, got.led+got.cycles)
-	require.LessOrEqual(t, got.waits.TotalCount(), int64(got.all-got.led))
-	require.Equal(t, []int{got.cycles}, got.shares)
+	synctest.Test(t, func(t *testing.T) {
+		w := load{task: task{Goroutines: 1, Hot: true, Section: time.Millisecond, Lead: 100 * time.Millisecond}, gaps: true}
+		got, err := w.run(open{}, 50*time.Millisecond)
+		require.NoError(t, err)
+		require.Positive(t, got.led)
+		require.Positive(t, got.cycles)
+		require.GreaterOrEqual(t, got.all, got.led+got.cycles)
+		require.LessOrEqual(t, got.waits.TotalCount(), int64(got.all-got.led))
+		require.Equal(t, []int{got.cycles}, got.shares)
+	})
 }
 
 // A customer held up by another's stall has waited since it was due.
 func TestSaleCountsFromDue(t *testing.T) {
-	stall := &stalls{free: make(chan struct{})}
-	r := &saleDay{locker: stall, waits: newWaits()}
-	time.AfterFunc(60*time.Millisecond, func() { close(stall.free) })
-	served, err := r.open(1000, 50*time.Millisecond)
-	require.NoError(t, err)
-	require.True(t, served)
-	require.EqualValues(t, 50, r.waits.TotalCount())
-	require.Greater(t, r.waits.Max(), (50 * time.Millisecond).Nanoseconds(), "the first came at once")
-	require.Less(t, r.waits.Min(), r.waits.Max()*3/4, "the last came late")
+	synctest.Test(t, func(t *testing.T) {
+		stall := &stalls{free: make(chan struct{}), one: make(chan struct{}, 1)}
+		r := &saleDay{locker: stall, waits: newWaits()}
+		time.AfterFunc(60*time.Millisecond, func() { close(stall.free) })
+		served, err := r.open(1000, 50*time.Millisecond)
+		require.NoError(t, err)
+		require.True(t, served)
+		require.EqualValues(t, 50, r.waits.TotalCount())
+		require.Greater(t, r.waits.Max(), (50 * time.Millisecond).Nanoseconds(), "the first came at once")
+		require.Less(t, r.waits.Min(), r.waits.Max()*3/4, "the last came late")
+	})
 }
 
 // stalls lets nobody in until it is free, and then one at a time.
-type stalls struct {
-	free chan struct{}
-	one  sync.Mutex
-}
+type stalls struct{ free, one chan struct{} }
 
 func (s *stalls) cycle(string) func(func()) error {
 	return func(inside func()) error {
 		<-s.free
-		s.one.Lock()
-		defer s.one.Unlock()
+		s.one <- struct{}{}
+		defer func() { <-s.one }()
 		inside()
 		return nil
 	}
