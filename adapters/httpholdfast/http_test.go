@@ -85,11 +85,11 @@ func bubble(t *testing.T, f func(t *testing.T, locks *holdfasttest.Locker)) {
 	})
 }
 
-// onRedis is two lockers, with a lease whose loss is noticed soon.
-func onRedis(t *testing.T) (redis *redistest.Server, two [2]*rlock.Locker) {
+// onRedis is two lockers.
+func onRedis(t *testing.T, opts ...holdfast.Option) (redis *redistest.Server, two [2]*rlock.Locker) {
 	redis = redistest.Start(t)
 	for i := range two {
-		l, err := rlock.New(redis.Client(t), holdfast.WithLease(3*time.Second))
+		l, err := rlock.New(redis.Client(t), opts...)
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, l.Close()) })
 		two[i] = l
@@ -143,7 +143,6 @@ func TestG1_OneRequestOfAKeyAtATime(t *testing.T) {
 }
 
 func TestG3_Loss(t *testing.T) {
-	redis, two := onRedis(t)
 	for name, c := range map[string]struct {
 		do   http.HandlerFunc
 		want answer
@@ -155,16 +154,20 @@ func TestG3_Loss(t *testing.T) {
 			http.Error(w, "lost", http.StatusGone)
 		}, answer{http.StatusGone, "", "lost\n"}},
 	} {
-		p := newProcess(t, two[0])
-		got := p.get(t.Context(), "ada")
-		ctx := (<-p.entered).Context()
-		redis.Do(t, "FLUSHALL")
-		<-ctx.Done()
-		require.ErrorIs(t, context.Cause(ctx), holdfast.ErrLost)
-		p.steps <- c.do
-		require.Equal(t, c.want, <-got, name)
-		require.Contains(t, p.log.String(), "level=WARN")
-		require.Contains(t, p.log.String(), "lease lost")
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			redis, two := onRedis(t, holdfast.WithLease(15*time.Second)) // whose loss is noticed within 5 s
+			p := newProcess(t, two[0])
+			got := p.get(t.Context(), "ada")
+			ctx := (<-p.entered).Context()
+			redis.Do(t, "FLUSHALL")
+			<-ctx.Done()
+			require.ErrorIs(t, context.Cause(ctx), holdfast.ErrLost)
+			p.steps <- c.do
+			require.Equal(t, c.want, <-got)
+			require.Contains(t, p.log.String(), "level=WARN")
+			require.Contains(t, p.log.String(), "lease lost")
+		})
 	}
 }
 

@@ -55,7 +55,7 @@ func TestDeployments(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := args(t)
-			p := start(t, "", append(url, ran("--wait", "10s")...)...)
+			p := start(t, "", append(url, ran("--wait", "1m")...)...)
 			p.says("started")
 			asks := func(status int, args ...string) string {
 				t.Helper()

@@ -22,17 +22,30 @@ import (
 // healthy are settings that hurt no lock.
 var healthy = []string{"--appendonly", "yes", "--appendfsync", "always"}
 
-// finds runs doctor, and returns what it finds.
+// finds runs doctor, and returns what it finds. A machine that stands still for seconds looks like a silent server: that
+// counts if it is found three times in a row.
 func finds(t *testing.T, args ...string) (found []finding) {
 	t.Helper()
-	var out, errors strings.Builder
-	status := execute(append([]string{"doctor", "-o", "json"}, args...), nil, &out, &errors)
-	require.NoError(t, json.Unmarshal([]byte(out.String()), &found), errors.String())
-	want := 0
-	if count(found) > 0 {
-		want = statusHurts
+	silent := func(f finding) bool {
+		return strings.Contains(f.Found, "nothing arrives") || strings.Contains(f.Found, "does not answer")
 	}
-	require.Equal(t, want, status, errors.String())
+	for n := range 3 {
+		var out, errors strings.Builder
+		status := execute(append([]string{"doctor", "-o", "json"}, args...), nil, &out, &errors)
+		if n > 0 && status != 0 && status != statusHurts {
+			break // it has no room for another client so soon
+		}
+		found = nil
+		require.NoError(t, json.Unmarshal([]byte(out.String()), &found), errors.String())
+		want := 0
+		if count(found) > 0 {
+			want = statusHurts
+		}
+		require.Equal(t, want, status, errors.String())
+		if !slices.ContainsFunc(found, silent) {
+			break
+		}
+	}
 	return slices.DeleteFunc(found, func(f finding) bool { // what it says of each server before 7.0
 		return !f.Hurts && strings.Contains(f.Found, "Redis 6.2") || strings.Contains(f.Found, "before 7.0")
 	})

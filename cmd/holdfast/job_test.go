@@ -29,7 +29,7 @@ func TestRunAtLeastRunsAShortJobOnce(t *testing.T) {
 		require.InDelta(t, 60_000, number(t, s, "PTTL", key+due), 20_000)
 		s.Do(t, "DEL", key+due)
 	}
-	p := start(t, s.Addr(), ran("--try", "--at-least", "100ms")...)
+	p := start(t, s.Addr(), ran("--try", "--at-least", "6s")...)
 	p.says("started")
 	p.write("exit 0").exits(0)
 	eventually(t, func() bool { return number(t, s, "EXISTS", key+due) == 0 }) // by itself
@@ -57,21 +57,22 @@ func TestRunAtLeastOfAJobThatDoesNotBegin(t *testing.T) {
 
 // The command gets TERM and KILL under the lock, and the status tells.
 func TestRunMaxHold(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	other := newLocker(t, s)
 	for _, killAfter := range []string{"1m", "50ms"} {
-		p := start(t, s.Addr(), ran("--max-hold", "3s", "--kill-after", killAfter)...)
-		p.says("started")
-		if killAfter == "1m" {
-			p.says("got terminated")
-			_, err := other.TryLock(t.Context(), key)
-			require.ErrorIs(t, err, holdfast.ErrNotAcquired)
-			p.write("exit 0")
-		}
-		p.exits(statusLost)
-		require.Equal(t, "holdfast: the command has run for 3s, as long as --max-hold allows; ending the command\n", p.err.String())
-		requireFree(t, s, key)
+		t.Run(killAfter, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			p := start(t, s.Addr(), ran("--max-hold", "9s", "--kill-after", killAfter)...)
+			p.says("started")
+			if killAfter == "1m" {
+				p.says("got terminated")
+				_, err := newLocker(t, s).TryLock(t.Context(), key)
+				require.ErrorIs(t, err, holdfast.ErrNotAcquired)
+				p.write("exit 0")
+			}
+			p.exits(statusLost)
+			require.Equal(t, "holdfast: the command has run for 9s, as long as --max-hold allows; ending the command\n", p.err.String())
+			requireFree(t, s, key)
+		})
 	}
 }
 
@@ -80,7 +81,7 @@ func TestRunTellsWhyRenewalsFail(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	proxy := redistest.NewProxy(t, s.Addr())
-	p := start(t, proxy.Addr(), ran("--lease", "3s")...)
+	p := start(t, proxy.Addr(), ran("--lease", "9s")...)
 	p.says("started")
 	proxy.Refuse(true)
 	proxy.Cut()

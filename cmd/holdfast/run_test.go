@@ -152,7 +152,7 @@ func TestRunEndsTheCommandWhenTheLockIsLost(t *testing.T) {
 	s := redistest.Start(t)
 	other := newLocker(t, s)
 	lose := func(killAfter string) *program {
-		p := start(t, s.Addr(), ran("--lease", "3s", "--kill-after", killAfter)...)
+		p := start(t, s.Addr(), ran("--lease", "9s", "--kill-after", killAfter)...)
 		p.says("started")
 		held, err := other.ForceUnlock(t.Context(), key)
 		require.NoError(t, err)
@@ -173,7 +173,7 @@ func TestRunEndsTheCommandWhenTheLockIsLost(t *testing.T) {
 func TestRunLosesTheLockWhileRedisHangs(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	p := start(t, s.Addr(), ran("--lease", "1s", "--kill-after", "50ms")...)
+	p := start(t, s.Addr(), ran("--lease", "9s", "--kill-after", "50ms")...)
 	p.says("started")
 	s.Pause()
 	p.exits(statusLost)
