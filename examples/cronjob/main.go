@@ -73,6 +73,9 @@ func process(ctx context.Context, number int) error {
 	c := cron.New(cron.WithLogger(logger))
 	c.Schedule(clock(number)*clock(50*time.Millisecond), report) // in a program: c.AddJob("0 3 * * *", report)
 	c.Start()
+	if err := redis.Do(ctx, redis.B().Sadd().Key(key(redis, "ready")).Member(fmt.Sprint(number)).Build()).Error(); err != nil {
+		return err
+	}
 	<-ctx.Done()
 	<-c.Stop().Done() // the end of the job that runs
 	return nil
@@ -109,8 +112,15 @@ func run(ctx context.Context) error {
 	fmt.Printf("A job is due every %v in %d processes.\n", interval, processes)
 	over := errors.New("over")
 	g.Go(func() error {
-		first := time.Now().Add(time.Second).Truncate(interval).Add(interval) // a process needs some time to start
-		middle := first.Add(time.Duration(*runs)*interval - interval/2)       // between two due times
+		for ready := int64(0); ready < processes; {
+			n, err := redis.Do(running, redis.B().Scard().Key(key(redis, "ready")).Build()).AsInt64()
+			if err = cmp.Or(err, demo.Sleep(running, 10*time.Millisecond)); err != nil {
+				return err
+			}
+			ready = n
+		}
+		first := time.Now().Truncate(interval).Add(interval)
+		middle := first.Add(time.Duration(*runs)*interval - interval/2) // between two due times
 		return cmp.Or(demo.Sleep(running, time.Until(middle)), over)
 	})
 	if err := g.Wait(); err != over {

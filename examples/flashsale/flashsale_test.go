@@ -60,7 +60,7 @@ func TestWithoutLockOversells(t *testing.T) {
 func TestF1_KilledProcess(t *testing.T) {
 	for _, where := range []string{"embedded", "real"} {
 		t.Run(where, func(t *testing.T) {
-			args := []string{"-kill", "-buyers", "400", "-stock", "40", "-lease", "1s"}
+			args := []string{"-kill", "-buyers", "400", "-stock", "40", "-lease", "3s"}
 			if where == "real" {
 				args = append(args, "-redis", redistest.Start(t).Addr())
 			}
