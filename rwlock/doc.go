@@ -28,7 +28,8 @@
 //
 // A process whose callers wait notes so in Redis, as a wish that counts for 3 s and that it
 // renews each second. While a writer has a wish, readers that come later wait, wherever they
-// are. When a writer releases, the readers that have waited meanwhile are next: they go in
+// are. When a writer releases, the readers that have waited meanwhile are next (if its lease runs
+// out: those that came before it): they go in
 // together before any writer, and later readers wait again if another writer does. Of the
 // processes with writers that wait, the one that has waited longest is first. A wish ends
 // when the last waiter of its process has gone; the wish of a process that died delays others

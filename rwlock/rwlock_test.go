@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
@@ -143,6 +144,49 @@ func TestG4_AWriterGivesUp(t *testing.T) {
 		locktest.Await(t, func() bool { return locktest.Number(t, s, "EXISTS", "holdfast_wishes:{k}") == 0 })
 		require.NoError(t, a.Unlock(ctx))
 		require.NoError(t, b.Unlock(ctx))
+	})
+}
+
+// Writers of one process whose leases run out have had their turns all the same: a writer and a reader
+// of others get theirs.
+func TestG4_TurnsThatRunOut(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, s *sim.Server) {
+		l, other, third := userLocker(t, s), userLocker(t, s), userLocker(t, s)
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for range 2 {
+			all.Go(func() {
+				for ctx.Err() == nil {
+					if lease, err := l.Lock(ctx, "k", holdfast.FixedLease(time.Second)); err == nil {
+						<-lease.Done()
+					}
+				}
+			})
+		}
+		time.Sleep(5 * time.Second)
+		all.Go(func() { assert.NoError(t, locktest.Cycle(other, t.Context(), "k")) })
+		began := time.Now()
+		require.NoError(t, locktest.Cycle(third.RLocker(), t.Context(), "k"))
+		require.Less(t, time.Since(began), 10*time.Second)
+		cancel()
+		all.Wait()
+	})
+}
+
+// A wish ends with the turn of its writer, also when its lease runs out: a lock that is free then is
+// nobody's turn.
+func TestG4_AWishEndsWithTheTurn(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, s *sim.Server) {
+		l, other := userLocker(t, s), userLocker(t, s)
+		first := locktest.Lock(t, l, t.Context(), "k")
+		waits := locktest.GoLock(other, t.Context(), "k", holdfast.FixedLease(time.Second))
+		time.Sleep(time.Second)
+		last := locktest.Next(t, first, waits)
+		<-last.Done()
+		locktest.Await(t, func() bool { return locktest.Number(t, s, "EXISTS", "k") == 0 })
+		r, err := l.RLocker().TryLock(t.Context(), "k")
+		require.NoError(t, err)
+		require.NoError(t, r.Unlock(t.Context()))
 	})
 }
 

@@ -189,3 +189,13 @@ func TestClusterNamesOfReadWriteLocks(t *testing.T) {
 		require.Equal(t, 2, must(r.Inspect(bounded(t), key))(t).Readers)
 	}
 }
+
+// A new entry puts off an expiry of the lock that a renewal of Java's has left too short.
+func TestG1_TheLockLastsAsLongAsItsEntries(t *testing.T) {
+	r := newReadWrites(t)
+	for _, ask := range []Ask{{"k", ofA(1), 2 * time.Hour}, {"k", ofB(1), time.Hour}} {
+		must(r.rw(ask.Owner).Acquire(bounded(t), nil, ReadWriteAsk{Ask: ask}))(t)
+		lasts(t, r.s, "k", ask.Lease)
+		r.s.Do(t, "PEXPIRE", "k", "60000")
+	}
+}

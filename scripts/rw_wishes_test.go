@@ -3,6 +3,7 @@ package scripts
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -118,4 +119,47 @@ func TestG4_AFreeLockDoesNotWaitForLong(t *testing.T) {
 func (r *harness) later() bool {
 	before := serverMillis(r.t, r.s)
 	return serverMillis(r.t, r.s) > before
+}
+
+// The turn of a writer may end without a release. It had its turn all the same: its client's wish has
+// ended, and readers that waited go before other writers.
+func TestG4_ATurnMayEndWithoutARelease(t *testing.T) {
+	r := newReadWrites(t)
+	r.shares(ofA(1))
+	require.False(t, r.tries(writer(ofA(2)), wish).OK)
+	require.False(t, r.tries(ofB(1), wish).OK)
+	require.False(t, r.tries(writer(ofC(1)), wish).OK)
+	r.s.Do(t, "HSET", wishes("k"), "reader dead", "1 1")
+	r.ends(ofA(1))
+	r.shares(writer(ofA(2)))
+	until(t, func() bool { return r.later() })
+	require.False(t, r.tries(writer(ofA(3)), wish).OK, "another caller of the client")
+	r.dies(writer(ofA(2)))
+	require.False(t, r.tries(writer(ofA(3)), wish).OK)
+	require.False(t, r.tries(writer(ofC(2)), wish).OK)
+	r.shares(ofB(2))
+	r.ends(ofB(2))
+	require.False(t, r.tries(writer(ofA(4)), wish).OK, "it waits since its turn")
+	r.shares(writer(ofC(3)))
+	lasts(t, r.s, wishes("k"), wish)
+
+	r.clear()
+	r.s.Do(t, "HSET", wishes("k"), "reader dead", "1 1")
+	r.shares(writer(ofA(5)))
+	r.ends(writer(ofA(5)))
+	require.Empty(t, state(t, r.s))
+}
+
+// A wish from before the clock has jumped back counts from now on. That of a caller with a wish of a
+// millisecond is refused as any other.
+func TestG4_WishesAndTheClock(t *testing.T) {
+	r := newReadWrites(t)
+	r.shares(ofA(1))
+	r.s.Do(t, "HSET", wishes("k"), "writer "+clientB, fmt.Sprintf("%d %d", serverMillis(t, r.s)+30_000, serverMillis(t, r.s)+50_000))
+	require.False(t, r.tries(writer(ofB(1)), wish).OK) // it renews its wish
+	until(t, func() bool { return r.later() })
+	require.False(t, r.tries(writer(ofC(1)), wish).OK)
+	r.ends(ofA(1))
+	require.False(t, r.tries(writer(ofC(1)), time.Millisecond).OK)
+	r.shares(writer(ofB(1)))
 }

@@ -59,10 +59,12 @@ if not found and not beside then
       free = tonumber(wished[i + 1])
     elseif not counts then
       redis.call('HDEL', wishes, wished[i])
+      wished[i] = ''
     elseif who == 'writer' then
+      began = math.min(began, now) -- else the clock has jumped back
       until_writers, first = math.max(until_writers, ends), math.min(first, began)
       if of == client then
-        since = tonumber(began)
+        since = began
       end
     elseif who == 'next' then
       until_next, ours_next = math.max(until_next, ends), ours_next or of == client
@@ -86,7 +88,7 @@ if not found and not beside then
     answer = nil
   elseif answer and not mode then
     if not free and wish ~= '0' then
-      free = now + math.floor(wish / 3)
+      free = now + math.ceil(wish / 3)
       redis.pcall('HSET', wishes, 'free', free)
     end
     answer = free and math.min(answer, free - now) or answer
@@ -98,19 +100,23 @@ if not found and not beside then
     end
     return answer
   end
-  if not writes and #wished > 0 then
+  if writes and #wished > 0 then -- its turn may end without a release
+    --@include parts/promote.lua
+    redis.call('HDEL', wishes, 'writer ' .. client)
+  elseif #wished > 0 then
     redis.call('HDEL', wishes, 'reader ' .. client, 'next ' .. client)
   end
 end
 --@include parts/reserve.lua
 if not found then
+  local lasts = mode and redis.call('PTTL', lock) or 0
   if mode then
     redis.call('HSET', lock, taker, '1')
   else
     redis.call('HSET', lock, 'mode', writes and 'write' or 'read', taker, '1')
   end
   local set = redis.pcall('SET', timeout, ARGV[3], 'PX', lease)
-  if not set.err and left ~= -1 and left < tonumber(lease) then
+  if not set.err and lasts ~= -1 and lasts < tonumber(lease) then
     set = redis.pcall('PEXPIRE', lock, lease)
   end
   if type(set) == 'table' and set.err then -- a lock without expiry must not stay

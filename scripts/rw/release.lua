@@ -33,13 +33,7 @@ end
 local writes, notified = string.sub(leaver, -6) == ':write', 0
 if removed and writes then -- as far as Redis lets it: fairness alone depends on that
   local who, wished = 'writer ' .. ARGV[4], redis.pcall('HGETALL', wishes)
-  for i = 1, #wished, 2 do
-    local reader = string.match(wished[i], '^reader (.+)$')
-    if reader then
-      redis.pcall('HSET', wishes, 'next ' .. reader, wished[i + 1]) -- first: without a field, the expiry would be lost
-      redis.pcall('HDEL', wishes, wished[i])
-    end
-  end
+  --@include parts/promote.lua
   if wish ~= '0' then
     local since = now
     --@include parts/note_wish.lua
