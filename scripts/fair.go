@@ -132,7 +132,7 @@ func (f *Fair) Enter(ctx context.Context, key string, owners ...string) (Entered
 	}
 	args := append(f.args(key, stones, len(owners)), owners...)
 	args[fairKeys+len(owners)] = f.labelled
-	m, err := f.node.invoke(ctx, planted(fairEnter), fairKeys+len(owners), args...)
+	m, err := f.node.invoke(ctx, withMistake(fairEnter), fairKeys+len(owners), args...)
 	return parseEntered(m, err, len(owners))
 }
 

@@ -47,7 +47,7 @@ func (p *Permits) Acquire(ctx context.Context, key, owner string, lease time.Dur
 	if err := checkHold(key, owner, lease); err != nil {
 		return Acquired{}, err
 	}
-	return p.node.take(ctx, parsePermit, planted(permitsAcquire), 3,
+	return p.node.take(ctx, parsePermit, withMistake(permitsAcquire), 3,
 		key, register(key), tombstone(key, owner), owner, millis(lease), p.text, p.node.one)
 }
 
@@ -61,12 +61,12 @@ func (p *Permits) AcquireEach(ctx context.Context, asks []Ask, results []Result[
 		keys = append(keys, a.Key, register(a.Key), tombstone(a.Key, a.Owner))
 		args = append(args, a.Owner, millis(a.Lease), p.text, p.node.one)
 	}
-	return invokeEach(ctx, p.node, planted(permitsAcquireEach), len(asks), keys, args, results, parsePermit)
+	return invokeEach(ctx, p.node, withMistake(permitsAcquireEach), len(asks), keys, args, results, parsePermit)
 }
 
 // Renew is [Node.Renew]. A lease that is over is NotOurs.
 func (p *Permits) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
-	return p.node.renewEach(ctx, renewScript{planted(permitsRenew), func(key, _ string) string { return register(key) }, p.text}, lease, keys, owners, answers)
+	return p.node.renewEach(ctx, renewScript{withMistake(permitsRenew), func(key, _ string) string { return register(key) }, p.text}, lease, keys, owners, answers)
 }
 
 // End ends a hold, whatever its count, and notifies the channel of the key. Of an owner in doubt it

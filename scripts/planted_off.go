@@ -1,6 +1,6 @@
-//go:build !seeded
+//go:build !planted
 
 package scripts
 
-// planted is s; with a mistake only in tests, see package seed.
-func planted(s script) script { return s }
+// withMistake is s; with a mistake only in tests, see package planted.
+func withMistake(s script) script { return s }

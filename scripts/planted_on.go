@@ -1,28 +1,28 @@
-//go:build seeded
+//go:build planted
 
 package scripts
 
 import (
 	"strings"
 
-	"github.com/holdfast-go/holdfast/internal/seed"
+	"github.com/holdfast-go/holdfast/internal/planted"
 )
 
-// planted is s, or s with a mistake of package seed.
-func planted(s script) script {
+// withMistake is s, or s with a mistake of package planted.
+func withMistake(s script) script {
 	switch {
-	case seed.ReviveLost && s == renew:
+	case planted.ReviveLost && s == renew:
 		return scriptOf(strings.Replace(s.text, "call('HEXISTS', key, ARGV[i + 1])",
 			"call('EXISTS', key) == 0 and call('HSET', key, ARGV[i + 1], '1') or call('HEXISTS', key, ARGV[i + 1])", 1))
-	case seed.ReviveLost && s == permitsRenew:
+	case planted.ReviveLost && s == permitsRenew:
 		return scriptOf(strings.NewReplacer("not ends or tonumber(ends) <= now", "false", "'XX', ", "", "'WITHSCORES')[2])", "'WITHSCORES')[2] or 0)").Replace(s.text))
-	case seed.OneMore && (s == permitsAcquire || s == permitsAcquireEach):
+	case planted.OneMore && (s == permitsAcquire || s == permitsAcquireEach):
 		return scriptOf(strings.Replace(s.text, "taken >= tonumber(agreed)", "taken > tonumber(agreed)", 1))
-	case seed.WriteBeside && (s == rwAcquire || s == rwAcquireEach):
+	case planted.WriteBeside && (s == rwAcquire || s == rwAcquireEach):
 		return scriptOf(strings.Replace(s.text, "mode == 'write' or mode and writes then", "mode == 'write' then", 1))
-	case seed.NoWishes && (s == rwAcquire || s == rwAcquireEach):
+	case planted.NoWishes && (s == rwAcquire || s == rwAcquireEach):
 		return scriptOf(strings.Replace(s.text, "or not writes and not ours_next)", "or false)", 1))
-	case seed.LastFirst && s == fairEnter:
+	case planted.LastFirst && s == fairEnter:
 		return scriptOf(strings.Replace(s.text, "'RPUSH'", "'LPUSH'", 1))
 	}
 	return s

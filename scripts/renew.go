@@ -43,7 +43,7 @@ var renewArgs = sync.Pool{New: func() any { return new([]string) }}
 // touch costs the others two round trips more, and 21 calls in place of one; so do keys of
 // a Redis Cluster's slot that moves, of which each node has some, but up to 111 calls.
 func (n *Node) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
-	return n.renewEach(ctx, renewScript{script: planted(renew)}, lease, keys, owners, answers)
+	return n.renewEach(ctx, renewScript{script: withMistake(renew)}, lease, keys, owners, answers)
 }
 
 // renewEach is Renew for holds of any kind.

@@ -62,7 +62,7 @@ func (r *ReadWrite) Acquire(ctx context.Context, f *Fencing, a ReadWriteAsk) (Ac
 	if err != nil {
 		return Acquired{}, err
 	}
-	return r.node.take(ctx, parserOf(f), planted(rwAcquire), len(keys), append(keys, args...)...)
+	return r.node.take(ctx, parserOf(f), withMistake(rwAcquire), len(keys), append(keys, args...)...)
 }
 
 // AcquireEach does as Acquire for each of asks by itself, and fills results, one for each.
@@ -71,7 +71,7 @@ func (r *ReadWrite) AcquireEach(ctx context.Context, f *Fencing, asks []ReadWrit
 	if err != nil {
 		return err
 	}
-	return invokeEach(ctx, r.node, planted(rwAcquireEach), len(asks), keys, args, results, parserOf(f))
+	return invokeEach(ctx, r.node, withMistake(rwAcquireEach), len(asks), keys, args, results, parserOf(f))
 }
 
 // askArgs returns the KEYS and ARGV of acquire for each of asks.
@@ -146,7 +146,7 @@ func (r *ReadWrite) endArgs(holds ...ReadWriteEnding) (keys, args []string, err 
 
 // Renew is [Node.Renew]. A hold whose entry or whose time-out key has gone is NotOurs.
 func (r *ReadWrite) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
-	return r.node.renewEach(ctx, renewScript{script: planted(rwRenew), more: timeout}, lease, keys, owners, answers)
+	return r.node.renewEach(ctx, renewScript{script: withMistake(rwRenew), more: timeout}, lease, keys, owners, answers)
 }
 
 // Recount is [Node.Recount], up to 99 999 entries.

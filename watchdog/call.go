@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/seed"
+	"github.com/holdfast-go/holdfast/internal/planted"
 )
 
 type call[H Watched] struct {
@@ -75,7 +75,7 @@ func (w *Watchdog[H]) returned(c *call[H]) (next *call[H]) {
 	w.calls = slices.Delete(w.calls, i, i+1)
 	if w.ctx.Err() == nil {
 		now := w.now()
-		if seed.TrustFromReply {
+		if planted.TrustFromReply {
 			c.start = now
 		}
 		if slices.ContainsFunc(c.answer, func(a Answer) bool { return a != Unknown }) {

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/loop"
-	"github.com/holdfast-go/holdfast/internal/seed"
+	"github.com/holdfast-go/holdfast/internal/planted"
 )
 
 // schedule is the goroutine that ends and renews leases when their time has come.
@@ -28,7 +28,7 @@ func (w *Watchdog[H]) schedule() {
 		w.alarm = w.next()
 		timer.Reset(time.Duration(w.alarm - now))
 		w.mu.Unlock()
-		if seed.LateDone && len(over) > 0 {
+		if planted.LateDone && len(over) > 0 {
 			time.Sleep(50 * time.Millisecond)
 		}
 		for _, e := range over {

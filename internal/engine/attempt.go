@@ -8,7 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
-	"github.com/holdfast-go/holdfast/internal/seed"
+	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/scripts"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
@@ -84,14 +84,14 @@ func (e *Engine) ask(ctx context.Context, key, owner string, t Terms, numbers in
 
 // judge turns the reply to an acquire that began at start into an attempt.
 func (e *Engine) judge(k *Key, owner string, t Terms, start time.Time, said scripts.Acquired, err error) Attempt {
-	if seed.TrustFromReply {
+	if planted.TrustFromReply {
 		start = time.Now()
 	}
 	a := Attempt{Start: start, Err: e.Calls.Noted(k.Name, err)}
 	switch scripts.OutcomeOf(a.Err) {
 	case scripts.Done:
 	case scripts.Unknown, scripts.Doubtful:
-		if !seed.NoUndoOfAcquires {
+		if !planted.NoUndoOfAcquires {
 			a.Orphan = &Orphan{Name: k.Name, Owner: owner, Lease: t.Lease}
 		}
 		return a

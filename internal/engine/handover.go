@@ -1,6 +1,6 @@
 package engine
 
-import "github.com/holdfast-go/holdfast/internal/seed"
+import "github.com/holdfast-go/holdfast/internal/planted"
 
 // Local hand-over: when a section ends while others of the same process wait, the next
 // waiter gets a section in the same hold, without a call to Redis. Trusted deadline,
@@ -14,13 +14,13 @@ import "github.com/holdfast-go/holdfast/internal/seed"
 // the next one be used. The key is locked. The caller unlocks it, which notifies the listeners of the old
 // section, and then sends the lease of the new one to w.
 func (e *Engine) handOver(k *Key, h *Hold) (w *Waiter, s *section) {
-	if e.Shares || h.tainted || !h.plain && !seed.HandOverAny || e.Calls.Now()-h.granted >= e.LocalHandover || !h.fences().ready(e.Calls, h.granted) {
+	if e.Shares || h.tainted || !h.plain && !planted.HandOverAny || e.Calls.Now()-h.granted >= e.LocalHandover || !h.fences().ready(e.Calls, h.granted) {
 		return nil, nil
 	}
 	if w = e.waits.Next(k, h); w == nil {
 		return nil, nil
 	}
-	if f := h.fences(); f != nil && !seed.FenceTwice {
+	if f := h.fences(); f != nil && !planted.FenceTwice {
 		f.present++
 	}
 	return w, h.newSection()

@@ -10,7 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/errs"
-	"github.com/holdfast-go/holdfast/internal/seed"
+	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/scripts"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
@@ -162,7 +162,7 @@ func (h *Hold) outlived(why error) bool {
 	case watchdog.ErrMaxHold:
 		return true
 	case watchdog.ErrDeadline:
-		return !seed.NoUndoOfLosses
+		return !planted.NoUndoOfLosses
 	}
 	return why == watchdog.ErrFixedLease && h.late
 }

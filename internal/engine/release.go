@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/errs"
-	"github.com/holdfast-go/holdfast/internal/seed"
+	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/scripts"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
@@ -31,7 +31,7 @@ func (en *entry) unlock(ctx context.Context) error {
 	en.unlocked = true
 	if over != nil {
 		k.Unlock()
-		if seed.NilAfterLoss && errors.Is(over, holdfast.ErrLost) {
+		if planted.NilAfterLoss && errors.Is(over, holdfast.ErrLost) {
 			return nil
 		}
 		return over
@@ -166,7 +166,7 @@ func (r *releasing) attempt(ctx context.Context) (err error) {
 // result judges an answered release. A hold that Redis did not find was lost, unless an
 // earlier attempt may have released it, or the key has run out since Unlock.
 func (r *releasing) result() error {
-	if r.said.Ours || r.doubt && !seed.RepeatIsLoss || !time.Now().Before(r.hold.Deadline()) {
+	if r.said.Ours || r.doubt && !planted.RepeatIsLoss || !time.Now().Before(r.hold.Deadline()) {
 		return nil
 	}
 	return errs.Lost(watchdog.ErrNotOurs)

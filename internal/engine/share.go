@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/seed"
+	"github.com/holdfast-go/holdfast/internal/planted"
 )
 
 // With [Config.Shares], a hold serves several sections at once: readers of this process share it.
@@ -85,7 +85,7 @@ func (h *Hold) leave(s *section) bool {
 		return false
 	}
 	delete(h.extras.sections, s)
-	if e := h.Key.engine; seed.EndShared {
+	if e := h.Key.engine; planted.EndShared {
 		e.Calls.Background(func() { _, _ = e.waits.Release(e.Calls.Context(), h, 0) })
 	}
 	return len(h.extras.sections) > 0

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/errs"
-	"github.com/holdfast-go/holdfast/internal/seed"
+	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/scripts"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
@@ -86,13 +86,13 @@ func (q *queue) passed(said scripts.Passed) {
 // first attempt of its owner to enter, as Redis cannot have granted it before; no later
 // reply moves that.
 func (q *queue) trusted(t *ticket, g scripts.Grant) bool {
-	return q.in.engine.Replicas == 0 && t.w.Terms.Plain() && (g.Fence > 0 || !q.in.engine.Fencing) && (time.Since(t.start) < min(g.Lease, q.in.engine.Lease)/2 || seed.TrustFromGrant)
+	return q.in.engine.Replicas == 0 && t.w.Terms.Plain() && (g.Fence > 0 || !q.in.engine.Fencing) && (time.Since(t.start) < min(g.Lease, q.in.engine.Lease)/2 || planted.TrustFromGrant)
 }
 
 // grant makes a waiter the holder.
 func (q *queue) grant(t *ticket, g scripts.Grant) {
 	w, terms := t.w, engine.Terms{Lease: min(g.Lease, q.in.engine.Lease)}
-	if seed.TrustFromGrant {
+	if planted.TrustFromGrant {
 		t.start = time.Now()
 	}
 	q.key.Serve(w, q.occupy(t, w, terms, t.start, scripts.Acquired{Fence: g.Fence, FenceEnd: g.FenceEnd}, g.Members...))

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/loop"
-	"github.com/holdfast-go/holdfast/internal/seed"
+	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -259,7 +259,7 @@ func (q *queue) heartbeatAnswered(start time.Time, asked scripts.Heartbeat, said
 			}
 		}
 	}
-	if seed.DeafHeartbeat {
+	if planted.DeafHeartbeat {
 		return
 	}
 	q.passed(scripts.Passed{HeartbeatSoon: said.HeartbeatSoon, Grant: said.Grant})

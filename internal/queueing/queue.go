@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/loop"
-	"github.com/holdfast-go/holdfast/internal/seed"
+	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/pubsub"
 )
 
@@ -123,7 +123,7 @@ func (q *queue) drop(t *ticket) {
 	t.detach()
 	if _, sent := q.tickets[t.owner]; sent {
 		delete(q.tickets, t.owner)
-		if seed.NoLeave {
+		if planted.NoLeave {
 			return
 		}
 		q.leave(t.owner, t.doubt || !t.entered, t.lease)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/calls"
-	"github.com/holdfast-go/holdfast/internal/seed"
+	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -110,7 +110,7 @@ func (n *node) learn(done chan struct{}) {
 	ctx, cancel := context.WithTimeout(n.q.bounds.Base, max(n.q.NodeTimeout, time.Second))
 	defer cancel()
 	said, vote, err := n.mark(calls.Hide(ctx))
-	if seed.NoQuarantine && err == nil && vote == nil {
+	if planted.NoQuarantine && err == nil && vote == nil {
 		said, vote, err = n.check(ctx, scripts.Activate, said.Epoch)
 	}
 	if err == nil {

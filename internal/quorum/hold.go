@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/seed"
+	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -183,7 +183,7 @@ func (h *hold) toEnd(n *node) (how scripts.Ending, need bool) {
 	if !h.notify && !p.possible() { // a failed round that the node has refused
 		*p = part{}
 	}
-	how = scripts.Ending{Key: h.key, Owner: h.owner, Notify: h.notify, Doubt: p.doubt > 0 && !seed.NoTombstones}
+	how = scripts.Ending{Key: h.key, Owner: h.owner, Notify: h.notify, Doubt: p.doubt > 0 && !planted.NoTombstones}
 	if p.state == minted && p.doubt == 0 {
 		how.LastFence = h.used
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
-	"github.com/holdfast-go/holdfast/internal/seed"
+	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -48,7 +48,7 @@ type Quorum struct {
 // New returns a quorum of the Redises of clients, which the caller closes. It makes no call.
 func New(clients []rueidis.Client, c Config) *Quorum {
 	q := &Quorum{Config: c, quorum: len(clients)/2 + 1, made: time.Now(), holds: holds{m: make(map[string]*hold)}}
-	if seed.SmallQuorum {
+	if planted.SmallQuorum {
 		q.quorum--
 	}
 	q.need = q.quorum + c.ClockFaults

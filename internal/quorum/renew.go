@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/calls"
-	"github.com/holdfast-go/holdfast/internal/seed"
+	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -121,7 +121,7 @@ func (rn *renewal) decide(answers []scripts.Answer) bool {
 	all := true
 	for i := range answers {
 		switch {
-		case int(rn.yes[i]) >= rn.q.need || seed.OneRenews && rn.yes[i] > 0:
+		case int(rn.yes[i]) >= rn.q.need || planted.OneRenews && rn.yes[i] > 0:
 			answers[i] = scripts.Renewed
 		case bits.OnesCount16(rn.no[i]) >= rn.q.lostAt():
 			answers[i] = scripts.NotOurs

@@ -12,7 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/errs"
-	"github.com/holdfast-go/holdfast/internal/seed"
+	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -63,7 +63,7 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	if yes && fenced {
 		return scripts.Acquired{OK: true, Fence: first, FenceEnd: last}, nil
 	}
-	if !seed.NoGiveUp {
+	if !planted.NoGiveUp {
 		q.giveUp(h, false)
 	}
 	return r.failed()

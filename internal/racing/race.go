@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/loop"
-	"github.com/holdfast-go/holdfast/internal/seed"
+	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/pubsub"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -318,7 +318,7 @@ func (r *racing) rest(k *engine.Key, p *race, before pubsub.State, remaining tim
 		switch {
 		case k.First() == nil, p.probe:
 			return false
-		case seen.Epoch != before.Epoch && !seed.DeafReconnect:
+		case seen.Epoch != before.Epoch && !planted.DeafReconnect:
 			p.turns.reset()
 			return false
 		case p.turns.active():
@@ -340,7 +340,7 @@ func (r *racing) rest(k *engine.Key, p *race, before pubsub.State, remaining tim
 		if !due.IsZero() && due.Before(wake) {
 			wake = due
 		}
-		if !seen.Live && blind.Before(wake) && !seed.DeafReconnect {
+		if !seen.Live && blind.Before(wake) && !planted.DeafReconnect {
 			wake = blind
 		}
 		if next := p.turns.next(); !next.IsZero() && next.Before(wake) {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/internal/racing"
-	"github.com/holdfast-go/holdfast/internal/seed"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -59,7 +59,7 @@ func (d disagreed) Unwrap() error          { return d.error }
 
 // Release gives back a permit, alone or in a batch.
 func (p *Permits) Release(ctx context.Context, key, owner string, _ int64) (scripts.Released, error) {
-	if seed.ReleaseAny {
+	if planted.ReleaseAny {
 		_, err := p.ForceRelease(ctx, key)
 		return scripts.Released{Ours: true}, err
 	}
@@ -68,7 +68,7 @@ func (p *Permits) Release(ctx context.Context, key, owner string, _ int64) (scri
 
 // GiveUp gives up an owner, alone or in a batch.
 func (p *Permits) GiveUp(ctx context.Context, key, owner string) (scripts.Released, error) {
-	return p.ends.do(ctx, none{}, scripts.Ending{Key: key, Owner: owner, Doubt: !seed.NoTombstones})
+	return p.ends.do(ctx, none{}, scripts.Ending{Key: key, Owner: owner, Doubt: !planted.NoTombstones})
 }
 
 // Subscribe listens to the releases of key.

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/cluster"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/errs"
+	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/internal/racing"
-	"github.com/holdfast-go/holdfast/internal/seed"
 	"github.com/holdfast-go/holdfast/pubsub"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -141,7 +141,7 @@ func (r *Racing) acquire(ctx context.Context, f scripts.Fencing, a scripts.Ask) 
 
 // Release ends a hold, alone or in a batch.
 func (r *Racing) Release(ctx context.Context, key, owner string, lastFence int64) (scripts.Released, error) {
-	if seed.ReleaseAny {
+	if planted.ReleaseAny {
 		_, err := r.Node.ForceRelease(ctx, key)
 		return scripts.Released{Ours: true}, err
 	}
@@ -150,7 +150,7 @@ func (r *Racing) Release(ctx context.Context, key, owner string, lastFence int64
 
 // GiveUp gives up an owner, alone or in a batch.
 func (r *Racing) GiveUp(ctx context.Context, key, owner string) (scripts.Released, error) {
-	return r.ends.do(ctx, none{}, scripts.Ending{Key: key, Owner: owner, Notify: true, Doubt: !seed.NoTombstones})
+	return r.ends.do(ctx, none{}, scripts.Ending{Key: key, Owner: owner, Notify: true, Doubt: !planted.NoTombstones})
 }
 
 // Subscribe listens to the releases of key.

@@ -11,8 +11,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/internal/racing"
-	"github.com/holdfast-go/holdfast/internal/seed"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -118,7 +118,7 @@ func (r *ReadWrite) Release(ctx context.Context, key, owner string, lastFence in
 
 // GiveUp gives up an owner, alone or in a batch.
 func (r *ReadWrite) GiveUp(ctx context.Context, key, owner string) (scripts.Released, error) {
-	return r.end(ctx, scripts.Ending{Key: key, Owner: owner, Doubt: !seed.NoTombstones})
+	return r.end(ctx, scripts.Ending{Key: key, Owner: owner, Doubt: !planted.NoTombstones})
 }
 
 // end ends a hold. Nobody steps back for other processes, as the wishes in Redis say whose turn is next.

@@ -82,7 +82,7 @@ func (m *protocol) end(call modelCall) {
 		}
 	}
 	m.ended.remove(0)
-	if m.seeds.ownersAgain {
+	if m.mistakes.ownersAgain {
 		m.ended = 0
 	}
 }
@@ -180,7 +180,7 @@ func (m *protocol) enterAgain(q modelRequest) {
 		if enters {
 			w.doubt, some = 1, true
 		}
-		if enters || m.seeds.repeatsGranted {
+		if enters || m.mistakes.repeatsGranted {
 			q.owners[n] = o
 			n++
 		}

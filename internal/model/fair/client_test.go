@@ -100,7 +100,7 @@ func (m *protocol) again(i int) {
 		m.spent = true
 		return
 	}
-	if !m.seeds.ownersAgain {
+	if !m.mistakes.ownersAgain {
 		w.owner = m.owner(i, w.lives)
 	}
 	w.lives++
@@ -153,12 +153,12 @@ func (m *protocol) leads(o modelOwner) bool {
 func (m *protocol) granted(i int, g modelGrant, kind modelKind, since int8) {
 	w, c := &m.waiters[i], m.of[i]
 	lease := min(m.first, m.lease[c])
-	if m.seeds.longRenewal {
+	if m.mistakes.longRenewal {
 		lease = m.first
 	}
 	trust := lease - w.age
 	believe := g.lease > 0 && (g.fence > 0 || !m.fences) && 2*w.age <= lease && m.fixed[i] == 0
-	if moved := m.seeds.heartbeatMovesTrust && kind == modelHeartbeat || m.seeds.enterMovesTrust && kind == modelEnter; moved && g.lease == 0 {
+	if moved := m.mistakes.heartbeatMovesTrust && kind == modelHeartbeat || m.mistakes.enterMovesTrust && kind == modelEnter; moved && g.lease == 0 {
 		trust = lease - since
 		believe = trust > 0
 	}
@@ -191,7 +191,7 @@ func (m *protocol) next(w *modelWaiter) int {
 			continue // it has left
 		}
 		n := &m.waiters[i]
-		if n.phase != modelWaiting || n.doubt > 0 && !m.seeds.runServesDoubt || m.fixed[i] > 0 {
+		if n.phase != modelWaiting || n.doubt > 0 && !m.mistakes.runServesDoubt || m.fixed[i] > 0 {
 			return -1
 		}
 		return i

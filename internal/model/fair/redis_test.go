@@ -39,16 +39,16 @@ type modelRedis struct {
 
 // modelRules are the settings that the clients have in common.
 type modelRules struct {
-	client  [modelOwners]int8 // of each owner; immutable
-	first   int8              // grant lease
-	stale   int8              // after which a silent client counts as dead
-	members int8              // of a run at most
-	fences  bool              // holds get fence numbers
-	seeds   modelSeeds
+	client   [modelOwners]int8 // of each owner; immutable
+	first    int8              // grant lease
+	stale    int8              // after which a silent client counts as dead
+	members  int8              // of a run at most
+	fences   bool              // holds get fence numbers
+	mistakes modelMistakes
 }
 
-// modelSeeds are bugs that the search must find. Each takes one rule out.
-type modelSeeds struct {
+// modelMistakes are bugs that the search must find. Each takes one rule out.
+type modelMistakes struct {
 	heartbeatMovesTrust bool // what a heartbeat has found is trusted from the heartbeat on
 	enterMovesTrust     bool // what a repeated enter has found is trusted from the repeat on
 	ownersAgain         bool // a waiter that lost its place enters again with the same owner
@@ -163,7 +163,7 @@ func (r *modelRedis) serve(x *modelRules, me int8) (to int8, g modelGrant) {
 				r.scores.remove(owner)
 				return modelNobody, modelGrant{}
 			}
-			if x.seeds.undeliveredKept {
+			if x.mistakes.undeliveredKept {
 				r.remove(owner)
 				r.scores.remove(owner)
 				return modelNobody, modelGrant{}

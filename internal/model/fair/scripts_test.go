@@ -132,9 +132,9 @@ func (r *modelRedis) release(x *modelRules, q modelRequest) (modelReply, modelMe
 	if held {
 		r.free()
 	}
-	if q.stones > 0 && !x.seeds.noTombstone {
+	if q.stones > 0 && !x.mistakes.noTombstone {
 		r.stones.add(owner)
-		if !x.seeds.releaseForgets {
+		if !x.mistakes.releaseForgets {
 			r.remove(owner)
 			r.scores.remove(owner)
 		}
@@ -157,11 +157,11 @@ func (r *modelRedis) leave(x *modelRules, q modelRequest) (modelReply, modelMess
 		if owner == 0 {
 			break
 		}
-		if r.holder == owner && !x.seeds.leaveKeepsHold {
+		if r.holder == owner && !x.mistakes.leaveKeepsHold {
 			r.free()
 		}
 		stone := i < int(q.stones)
-		if stone && !x.seeds.noTombstone {
+		if stone && !x.mistakes.noTombstone {
 			r.stones.add(owner)
 		}
 		if r.scores.has(owner) || stone {
@@ -190,7 +190,7 @@ func (r *modelRedis) heartbeat(x *modelRules, q modelRequest) (modelReply, model
 		r.polls[q.client] = x.stale
 	}
 	reply, message := quiet(modelReply{})
-	if r.holder == 0 && !x.seeds.heartbeatBlind {
+	if r.holder == 0 && !x.mistakes.heartbeatBlind {
 		reply, message = r.served(x, q, reply)
 	} else if r.holder != 0 && x.client[r.holder] == q.client {
 		reply.grant.owner = r.holder

@@ -106,9 +106,9 @@ func (m *protocol) aging(call *modelCall) bool {
 	case modelAcquire, modelConfirm, modelRenew:
 		return call.stage != modelLate
 	case modelEnter:
-		return call.stage != modelLate && (m.crowded(call.client) || m.seeds.enterMovesTrust)
+		return call.stage != modelLate && (m.crowded(call.client) || m.mistakes.enterMovesTrust)
 	case modelHeartbeat:
-		return call.stage != modelLate && (m.crowded(call.client) || m.seeds.heartbeatMovesTrust)
+		return call.stage != modelLate && (m.crowded(call.client) || m.mistakes.heartbeatMovesTrust)
 	}
 	return false
 }

@@ -43,7 +43,7 @@ func (m *protocol) tidyEnters() {
 		if w.phase != modelEntering && w.phase != modelWaiting {
 			w.age = 0
 		}
-		if !m.seeds.longRenewal {
+		if !m.mistakes.longRenewal {
 			w.age = min(w.age, m.first/2+1) // from then on it has to confirm
 		}
 	}

@@ -119,27 +119,27 @@ func TestModelFindsSeeds(t *testing.T) {
 	}
 	lost, cut := modelFaults{all: 2, slows: 1, timeouts: 1}, modelFaults{all: 2, cuts: 1, stops: 1}
 	for _, c := range []struct {
-		name   string
-		want   string
-		world  func(*modelWorld)
-		faults modelFaults
-		seeds  modelSeeds
+		name     string
+		want     string
+		world    func(*modelWorld)
+		faults   modelFaults
+		mistakes modelMistakes
 	}{
-		{"a heartbeat moves the trust", modelTwo, modelPair, cut, modelSeeds{heartbeatMovesTrust: true}},
-		{"a repeated enter moves the trust", modelTwo, modelPair, lost, modelSeeds{enterMovesTrust: true}},
-		{"owner numbers are used again", modelTwo, modelPair, cut, modelSeeds{ownersAgain: true}},
-		{"leave keeps a grant", modelLeftOver, modelPair, modelFaults{all: 1, cancels: 1}, modelSeeds{leaveKeepsHold: true}},
-		{"no tombstone", modelLeftOver, modelPair, lost, modelSeeds{noTombstone: true}},
-		{"the heartbeat does not look", modelLost, modelPair, modelFaults{all: 1, crashes: 1}, modelSeeds{heartbeatBlind: true}},
-		{"a run serves a member that entered again", modelLeftOver, modelRun, lost, modelSeeds{runServesDoubt: true}},
-		{"a grant outlasts a short renewed lease", modelTwo, modelShort, lost, modelSeeds{longRenewal: true}},
-		{"a grant that nobody heard stays", modelUndelivered, modelPair, cut, modelSeeds{undeliveredKept: true}},
-		{"a release leaves a late enter in the queue", modelLeftOver, modelPair, lost, modelSeeds{releaseForgets: true}},
-		{"an enter is repeated for a waiter that was granted the lock", modelLeftOver, modelRuns, lost, modelSeeds{repeatsGranted: true}},
+		{"a heartbeat moves the trust", modelTwo, modelPair, cut, modelMistakes{heartbeatMovesTrust: true}},
+		{"a repeated enter moves the trust", modelTwo, modelPair, lost, modelMistakes{enterMovesTrust: true}},
+		{"owner numbers are used again", modelTwo, modelPair, cut, modelMistakes{ownersAgain: true}},
+		{"leave keeps a grant", modelLeftOver, modelPair, modelFaults{all: 1, cancels: 1}, modelMistakes{leaveKeepsHold: true}},
+		{"no tombstone", modelLeftOver, modelPair, lost, modelMistakes{noTombstone: true}},
+		{"the heartbeat does not look", modelLost, modelPair, modelFaults{all: 1, crashes: 1}, modelMistakes{heartbeatBlind: true}},
+		{"a run serves a member that entered again", modelLeftOver, modelRun, lost, modelMistakes{runServesDoubt: true}},
+		{"a grant outlasts a short renewed lease", modelTwo, modelShort, lost, modelMistakes{longRenewal: true}},
+		{"a grant that nobody heard stays", modelUndelivered, modelPair, cut, modelMistakes{undeliveredKept: true}},
+		{"a release leaves a late enter in the queue", modelLeftOver, modelPair, lost, modelMistakes{releaseForgets: true}},
+		{"an enter is repeated for a waiter that was granted the lock", modelLeftOver, modelRuns, lost, modelMistakes{repeatsGranted: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			x := modelTwoClients(c.world)
-			x.budget, x.seeds = c.faults, c.seeds
+			x.budget, x.mistakes = c.faults, c.mistakes
 			newModelSearch(x, c.want, 1_000_000, c.want == modelLost).Finds(t)
 		})
 	}

@@ -193,7 +193,7 @@ func (m *protocol) nodeActions(n int, do func(modelActionKind, int, int)) {
 	node := &m.nodes[n]
 	if m.budget.empties != 0 && (node.modelData != modelData{fence: m.floor()}) {
 		do(modelEmpty, n, 0)
-		if m.seeds.existence {
+		if m.mistakes.existence {
 			do(modelFlush, n, 0)
 		}
 	}

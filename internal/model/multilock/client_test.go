@@ -94,7 +94,7 @@ func (m *protocol) ask(n, i int) {
 	if cell.plain > 0 {
 		cell.text |= modelPlain
 	}
-	if m.seeds.newStart && m.rows[i].phase == modelAsking {
+	if m.mistakes.newStart && m.rows[i].phase == modelAsking {
 		m.rows[i].age = 0
 	}
 }
@@ -108,7 +108,7 @@ func (m *protocol) marking(n int, c int8) modelLooking {
 			others++
 		}
 	}
-	if others > 0 && 2*others >= answered && !m.seeds.asksNobody {
+	if others > 0 && 2*others >= answered && !m.mistakes.asksNobody {
 		return modelTell
 	}
 	return modelMark
@@ -188,7 +188,7 @@ func (m *protocol) answered(n, i int) {
 	if cell.mint = 0; m.fences {
 		cell.write = modelRaising
 	}
-	if row := &m.rows[i]; m.seeds.repairCounts && row.renewing > 0 && cell.renew != modelRenewed {
+	if row := &m.rows[i]; m.mistakes.repairCounts && row.renewing > 0 && cell.renew != modelRenewed {
 		cell.renew = modelRenewed
 		m.decide(i)
 	}
@@ -201,7 +201,7 @@ func (m *protocol) unanswered(n, i int) {
 		cell.late[0], cell.text = cell.text, 0 // the smaller is 0
 	}
 	cell.ask, cell.doubt, cell.mint = modelNoAsk, 1, 0
-	if m.seeds.newStart && m.rows[i].phase == modelAsking {
+	if m.mistakes.newStart && m.rows[i].phase == modelAsking {
 		cell.ask = modelToAsk
 		return
 	}

@@ -126,7 +126,7 @@ func (m *protocol) tidy() {
 		node := &m.nodes[n]
 		for i := range node.cells {
 			cell := &node.cells[i]
-			if !m.seeds.existence && !m.seeds.evalFallback && !m.seeds.noReplID {
+			if !m.mistakes.existence && !m.mistakes.evalFallback && !m.mistakes.noReplID {
 				valid := func(text modelMarker) bool { return node.own > 0 && text&^modelPlain == node.marker }
 				for j, text := range cell.late { // takes nothing any more
 					if !valid(text) {

@@ -18,7 +18,7 @@ func (m *protocol) won(i int) {
 		}
 		m.nodes[n].cells[i].mint = 0
 	}
-	if m.seeds.noWriteBack {
+	if m.mistakes.noWriteBack {
 		m.hold(i)
 	}
 }
@@ -51,7 +51,7 @@ func (m *protocol) wroteBack(n, i int, ok bool) {
 func (m *protocol) hold(i int) {
 	row := &m.rows[i]
 	row.trust = m.believed(i) - row.age
-	if m.seeds.fromReply {
+	if m.mistakes.fromReply {
 		row.trust = m.believed(i)
 	}
 	row.phase, row.age = modelHeld, 0
@@ -64,7 +64,7 @@ func (m *protocol) hold(i int) {
 	}
 	for n := range m.nodes {
 		cell := &m.nodes[n].cells[i]
-		if cell.said == modelFailed || cell.said == modelSaidHeld && !m.seeds.heldStays {
+		if cell.said == modelFailed || cell.said == modelSaidHeld && !m.mistakes.heldStays {
 			m.keep(cell)
 		}
 		cell.said = modelPending
@@ -91,10 +91,10 @@ func (m *protocol) over(i int, how int8) {
 		if old.write == modelWriteSent || old.write == modelRaising {
 			cell.wrote = 1
 		}
-		if old.there == modelPresent || (old.there == modelUnsure || cell.doubt > 0) && !m.seeds.onlyAcquired {
+		if old.there == modelPresent || (old.there == modelUnsure || cell.doubt > 0) && !m.mistakes.onlyAcquired {
 			cell.end = how
 		}
-		if m.seeds.repairsEnded && old.ask == modelToAsk {
+		if m.mistakes.repairsEnded && old.ask == modelToAsk {
 			cell.ask = modelToAsk
 		}
 	}
@@ -104,8 +104,8 @@ func (m *protocol) over(i int, how int8) {
 func (m *protocol) end(n, i int) {
 	cell := &m.nodes[n].cells[i]
 	var last *int8
-	if cell.end == 2 && m.fences && (cell.doubt == 0 && cell.there == modelPresent && cell.gave > 0 || m.seeds.givesBackLate) {
+	if cell.end == 2 && m.fences && (cell.doubt == 0 && cell.there == modelPresent && cell.gave > 0 || m.mistakes.givesBackLate) {
 		last = &m.rows[i].fence
 	}
-	m.nodes[n].end(modelOwner(i+1), cell.doubt > 0 && !m.seeds.noStone, last)
+	m.nodes[n].end(modelOwner(i+1), cell.doubt > 0 && !m.mistakes.noStone, last)
 }

@@ -68,11 +68,11 @@ func (d *modelData) tick(x *modelRules) {
 // voted says whether the node takes a text pinned to marker.
 func (n *modelNode) voted(x *modelRules, text modelMarker) bool {
 	switch {
-	case x.seeds.existence:
+	case x.mistakes.existence:
 		return n.marker != modelUnmarked && text != modelDead
-	case x.seeds.evalFallback && n.boot == 0:
+	case x.mistakes.evalFallback && n.boot == 0:
 		return true
-	case x.seeds.noReplID:
+	case x.mistakes.noReplID:
 		return text == n.marker && n.boot > 0
 	}
 	return text == n.marker && n.own > 0
@@ -136,7 +136,7 @@ func (n *modelNode) end(o modelOwner, stone bool, last *int8) (ours bool) {
 
 // writeFence is quorum_fence.
 func (n *modelNode) writeFence(x *modelRules, o modelOwner, last int8) (ours bool) {
-	if n.holder != o && !x.seeds.writesToOthers {
+	if n.holder != o && !x.mistakes.writesToOthers {
 		return false
 	}
 	n.fence = max(n.fence, last)
@@ -174,7 +174,7 @@ func (n *modelNode) look(x *modelRules, how modelLooking, c int8) (vote modelMar
 
 // fits says whether a node's marker is that of a client's deployment.
 func (n *modelNode) fits(x *modelRules, c int8) bool {
-	return (n.most == x.longest(c) || x.seeds.anyLongest) && (n.size == x.size(c) || x.seeds.anySize)
+	return (n.most == x.longest(c) || x.mistakes.anyLongest) && (n.size == x.size(c) || x.mistakes.anySize)
 }
 
 // mark writes a marker with a fresh epoch.
@@ -225,7 +225,7 @@ func (n *modelNode) empty(x *modelRules, restart bool) {
 	n.modelData = modelData{fence: x.floor()}
 	n.own, n.boot = 0, 0
 	n.forget(old)
-	if restart && x.seeds.existence {
+	if restart && x.mistakes.existence {
 		n.rename(func(modelMarker) modelMarker { return modelDead })
 	}
 }

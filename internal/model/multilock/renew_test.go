@@ -37,7 +37,7 @@ func (m *protocol) renewed(n, i int) (ours, counts bool) {
 	if ours && !counts {
 		m.meet(modelVoidYes)
 	}
-	return ours, counts || m.seeds.voidCounts
+	return ours, counts || m.mistakes.voidCounts
 }
 
 // renewAnswered is a node's answer that reaches its client.
@@ -83,7 +83,7 @@ func (m *protocol) renewLate(n, i int) {
 // node has to be told of its end.
 func (m *protocol) lacks(cell *modelCell) {
 	cell.there = modelUnsure
-	if m.seeds.deniedForgotten {
+	if m.mistakes.deniedForgotten {
 		cell.there = modelAbsent
 	}
 }
@@ -114,13 +114,13 @@ func (m *protocol) decide(i int) {
 		}
 	}
 	quorum, need := m.quorum(m.of[i]), m.need(m.of[i])
-	if m.seeds.quorumRenews {
+	if m.mistakes.quorumRenews {
 		need = quorum
 	}
 	switch {
 	case yes >= need:
 		trust := m.believed(i) - row.since
-		if m.seeds.unlimited {
+		if m.mistakes.unlimited {
 			trust = m.believed(i)
 		}
 		row.trust = max(row.trust, trust)

@@ -126,18 +126,18 @@ type modelState struct {
 
 // modelRules are the numbers of the protocol and what is left out of it.
 type modelRules struct {
-	lease  int8               // ticks
-	fixed  [modelOwners]int8  // ticks of a lease that is another, and is never renewed; 0: none
-	most   [modelClients]int8 // WithMaxLease of each client; 0: the longest lease that there is
-	nodes  [modelClients]int8 // of each client, the first ones; 0: all
-	clocks [modelClients]int8 // WithClockFaults of each
-	margin int8               // by which a client's trust ends earlier
-	fences bool
-	seeds  modelSeeds
+	lease    int8               // ticks
+	fixed    [modelOwners]int8  // ticks of a lease that is another, and is never renewed; 0: none
+	most     [modelClients]int8 // WithMaxLease of each client; 0: the longest lease that there is
+	nodes    [modelClients]int8 // of each client, the first ones; 0: all
+	clocks   [modelClients]int8 // WithClockFaults of each
+	margin   int8               // by which a client's trust ends earlier
+	fences   bool
+	mistakes modelMistakes
 }
 
-// modelSeeds are the mistakes that a search must find.
-type modelSeeds struct {
+// modelMistakes are the mistakes that a search must find.
+type modelMistakes struct {
 	noDelay         bool // a node votes right after a restart
 	existence       bool // that there is a marker is enough
 	noReplID        bool // the replID is not looked at
@@ -190,9 +190,9 @@ func (x *modelRules) longest(c int8) int8 {
 // lease.
 func (x *modelRules) quarantine(longest int8) int8 {
 	switch {
-	case x.seeds.noDelay:
+	case x.mistakes.noDelay:
 		return 0
-	case x.seeds.usualDelay:
+	case x.mistakes.usualDelay:
 		return x.lease
 	}
 	return longest
@@ -208,7 +208,7 @@ func (x *modelRules) leaseOf(i int) int8 {
 
 // believed is for how many ticks a client trusts a lease that began now.
 func (x *modelRules) believed(i int) int8 {
-	if x.seeds.noMargin {
+	if x.mistakes.noMargin {
 		return x.leaseOf(i)
 	}
 	return x.leaseOf(i) - x.margin

@@ -191,7 +191,7 @@ func (m *protocol) boot(c int8) {
 	}
 	m.boots[c]++
 	switch {
-	case m.seeds.startDeclares && step < modelNodes && m.nodes[step].marker != modelUnmarked:
+	case m.mistakes.startDeclares && step < modelNodes && m.nodes[step].marker != modelUnmarked:
 		m.boots[c] = modelBooted
 	case step < modelNodes:
 		vote, _ := m.nodes[step].look(&m.modelRules, m.marking(step, c), c)

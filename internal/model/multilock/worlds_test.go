@@ -223,7 +223,7 @@ func TestG1_G6_G7_G10_ModelIsSafe(t *testing.T) {
 	t.Logf("%d states", total)
 	if ran == len(worlds) && !model.Long && !testing.Short() {
 		for _, kind := range []modelActionKind{modelFlush, modelSync, modelMove} {
-			did[kind] = 1 // in the long search, or with seeds only
+			did[kind] = 1 // in the long search, or with mistakes only
 		}
 		require.NotContains(t, did[:], 0, "each kind of action was taken")
 		require.Equal(t, uint32(1)<<modelRepair|1<<modelVoidYes|1<<modelLateYes|0b1011, met&^(0b1110<<modelLateYes), "each meeting")
@@ -236,42 +236,42 @@ func TestModelFindsSeeds(t *testing.T) {
 		t.Skip("make test-all runs it")
 	}
 	for _, c := range []struct {
-		name  string
-		want  string
-		world *modelWorld
-		seeds modelSeeds
+		name     string
+		want     string
+		world    *modelWorld
+		mistakes modelMistakes
 	}{
-		{"no delayed restart", modelTwo, modelTwoClients(modelEmptied(1)), modelSeeds{noDelay: true}},
-		{"any marker will do", modelTwo, modelTwoClients(modelStrangers, modelEmptied(1)), modelSeeds{existence: true}},
-		{"the epoch without the replID", modelTwo, modelTwoClients(modelReplica(0)), modelSeeds{noReplID: true}},
-		{"an unknown script is sent as text", modelTwo, modelTwoClients(modelReplica(0), modelMoves), modelSeeds{evalFallback: true}},
-		{"a renewal counts without a vote", modelTwo, modelTwoClients(modelCopied, modelRenews, modelHolding), modelSeeds{voidCounts: true}},
-		{"the validity counts from the reply", modelTwo, modelTwoClients(), modelSeeds{fromReply: true}},
-		{"a renewal counts from its reply", modelTwo, modelTwoClients(modelRenews, modelRough, modelHolding), modelSeeds{unlimited: true}},
-		{"a repair counts as a renewal", modelTwo, modelTwoClients(modelRenews, modelLosses(1), modelHoldingThird), modelSeeds{repairCounts: true}},
-		{"an acquire that is asked again has a new start", modelTwo, modelTwoClients(modelStrangers, modelEmptied(1)), modelSeeds{newStart: true}},
-		{"no margin", modelTwo, modelTwoClients(modelDrift), modelSeeds{noMargin: true}},
-		{"only a node that said yes is released", modelLeftOver, modelTwoClients(modelLosses(1)), modelSeeds{onlyAcquired: true}},
-		{"a node that has denied the hold is not released", modelLeftOver, modelTwoClients(modelRenews, modelRough), modelSeeds{deniedForgotten: true}},
-		{"no tombstone", modelLeftOver, modelTwoClients(modelLosses(1)), modelSeeds{noStone: true}},
-		{"a hold that is over is repaired", modelLeftOver, modelTwoClients(modelRenews, modelLosses(1)), modelSeeds{repairsEnded: true}},
-		{"the fence is not written back", modelFence, modelTwoClients(modelFenced, modelStill, modelSkew), modelSeeds{noWriteBack: true}},
-		{"the fence is written back to others", modelFence, modelTwoClients(modelFenced, modelStill, modelSkew, modelDeleted, modelPrompt), modelSeeds{writesToOthers: true}},
-		{"an attempt that may be late gives numbers back", modelFence, modelTwoClients(modelFenced, modelStill, modelThree), modelSeeds{givesBackLate: true}},
-		{"a node that said it is held is not asked again", modelMissing, modelTwoClients(), modelSeeds{heldStays: true}},
-		{"a restart is waited out for the usual lease", modelTwo, modelTwoClients(modelFixed, modelStrangers, modelEmptied(1)), modelSeeds{usualDelay: true}},
-		{"clients of any longest lease vote", modelTwo, modelTwoClients(modelLongests, modelEmptied(1)), modelSeeds{anyLongest: true}},
-		{"a node is marked whatever the others are", modelTwo, modelTwoClients(modelLongests, modelEmptied(2)), modelSeeds{asksNobody: true}},
-		{"all nodes forget, and the longest leases differ", modelTwo, modelTwoClients(modelLongests, modelEmptied(3)), modelSeeds{}},
-		{"a clock jumps while a node lacks a lease", modelTwo, modelTwoClients(modelWrong, modelExact), modelSeeds{}},
-		{"a quorum is enough for a renewal", modelTwo, modelTwoClients(modelClocks, modelRenews), modelSeeds{quorumRenews: true}},
-		{"a set grows by two", modelTwo, modelTwoClients(modelSizes(1)), modelSeeds{}},
-		{"clients of any number of nodes vote", modelTwo, modelTwoClients(modelSizes(1), modelUsed), modelSeeds{anySize: true}},
-		{"a start gives new nodes their vote", modelTwo, modelTwoClients(modelBoots(1), modelHolding, modelStill, modelEmptied(3)), modelSeeds{startDeclares: true}},
-		{"NothingHeld, which all nodes have forgotten", modelTwo, modelTwoClients(modelBoots(1), modelHolding, modelStill, modelEmptied(3)), modelSeeds{}},
+		{"no delayed restart", modelTwo, modelTwoClients(modelEmptied(1)), modelMistakes{noDelay: true}},
+		{"any marker will do", modelTwo, modelTwoClients(modelStrangers, modelEmptied(1)), modelMistakes{existence: true}},
+		{"the epoch without the replID", modelTwo, modelTwoClients(modelReplica(0)), modelMistakes{noReplID: true}},
+		{"an unknown script is sent as text", modelTwo, modelTwoClients(modelReplica(0), modelMoves), modelMistakes{evalFallback: true}},
+		{"a renewal counts without a vote", modelTwo, modelTwoClients(modelCopied, modelRenews, modelHolding), modelMistakes{voidCounts: true}},
+		{"the validity counts from the reply", modelTwo, modelTwoClients(), modelMistakes{fromReply: true}},
+		{"a renewal counts from its reply", modelTwo, modelTwoClients(modelRenews, modelRough, modelHolding), modelMistakes{unlimited: true}},
+		{"a repair counts as a renewal", modelTwo, modelTwoClients(modelRenews, modelLosses(1), modelHoldingThird), modelMistakes{repairCounts: true}},
+		{"an acquire that is asked again has a new start", modelTwo, modelTwoClients(modelStrangers, modelEmptied(1)), modelMistakes{newStart: true}},
+		{"no margin", modelTwo, modelTwoClients(modelDrift), modelMistakes{noMargin: true}},
+		{"only a node that said yes is released", modelLeftOver, modelTwoClients(modelLosses(1)), modelMistakes{onlyAcquired: true}},
+		{"a node that has denied the hold is not released", modelLeftOver, modelTwoClients(modelRenews, modelRough), modelMistakes{deniedForgotten: true}},
+		{"no tombstone", modelLeftOver, modelTwoClients(modelLosses(1)), modelMistakes{noStone: true}},
+		{"a hold that is over is repaired", modelLeftOver, modelTwoClients(modelRenews, modelLosses(1)), modelMistakes{repairsEnded: true}},
+		{"the fence is not written back", modelFence, modelTwoClients(modelFenced, modelStill, modelSkew), modelMistakes{noWriteBack: true}},
+		{"the fence is written back to others", modelFence, modelTwoClients(modelFenced, modelStill, modelSkew, modelDeleted, modelPrompt), modelMistakes{writesToOthers: true}},
+		{"an attempt that may be late gives numbers back", modelFence, modelTwoClients(modelFenced, modelStill, modelThree), modelMistakes{givesBackLate: true}},
+		{"a node that said it is held is not asked again", modelMissing, modelTwoClients(), modelMistakes{heldStays: true}},
+		{"a restart is waited out for the usual lease", modelTwo, modelTwoClients(modelFixed, modelStrangers, modelEmptied(1)), modelMistakes{usualDelay: true}},
+		{"clients of any longest lease vote", modelTwo, modelTwoClients(modelLongests, modelEmptied(1)), modelMistakes{anyLongest: true}},
+		{"a node is marked whatever the others are", modelTwo, modelTwoClients(modelLongests, modelEmptied(2)), modelMistakes{asksNobody: true}},
+		{"all nodes forget, and the longest leases differ", modelTwo, modelTwoClients(modelLongests, modelEmptied(3)), modelMistakes{}},
+		{"a clock jumps while a node lacks a lease", modelTwo, modelTwoClients(modelWrong, modelExact), modelMistakes{}},
+		{"a quorum is enough for a renewal", modelTwo, modelTwoClients(modelClocks, modelRenews), modelMistakes{quorumRenews: true}},
+		{"a set grows by two", modelTwo, modelTwoClients(modelSizes(1)), modelMistakes{}},
+		{"clients of any number of nodes vote", modelTwo, modelTwoClients(modelSizes(1), modelUsed), modelMistakes{anySize: true}},
+		{"a start gives new nodes their vote", modelTwo, modelTwoClients(modelBoots(1), modelHolding, modelStill, modelEmptied(3)), modelMistakes{startDeclares: true}},
+		{"NothingHeld, which all nodes have forgotten", modelTwo, modelTwoClients(modelBoots(1), modelHolding, modelStill, modelEmptied(3)), modelMistakes{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.world.name, c.world.seeds = c.name, c.seeds
+			c.world.name, c.world.mistakes = c.name, c.mistakes
 			newModelSearch(c.world, c.want, 1_000_000).Finds(t)
 		})
 	}

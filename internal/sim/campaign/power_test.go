@@ -1,4 +1,4 @@
-//go:build seeded
+//go:build planted
 
 package campaign_test
 
@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/seed"
+	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/internal/sim"
 )
 
@@ -23,36 +23,36 @@ var mistakes = []struct {
 	within uint64
 	cut    cut
 }{
-	{"trust from the reply", "rlock", &seed.TrustFromReply, "OVERLAP", 60, cut{}},
-	{"trust from the reply", "fair", &seed.TrustFromReply, "OVERLAP", 100, cut{}},
-	{"trust from the grant", "fair", &seed.TrustFromGrant, "OVERLAP", 0, cut{what: sim.Fade, long: cutLease * 7 / 5}},
-	{"one node renews", "multilock", &seed.OneRenews, "OVERLAP", 15, cut{}},
-	{"two of five", "multilock", &seed.SmallQuorum, "OVERLAP", 6, cut{}},
-	{"no quarantine", "multilock", &seed.NoQuarantine, "OVERLAP", 60, cut{}},
-	{"no tombstones", "rlock", &seed.NoTombstones, "ORPHAN", 0, cut{what: sim.Straggle, long: cutLease * 5 / 6}},
-	{"no undo of acquires", "rlock", &seed.NoUndoOfAcquires, "ORPHAN", 30, cut{}},
-	{"no undo of losses", "rlock", &seed.NoUndoOfLosses, "ORPHAN", 30, cut{}},
-	{"no leave", "fair", &seed.NoLeave, "LEFT", 10, cut{}},
-	{"no giving up", "multilock", &seed.NoGiveUp, "ORPHAN", 5, cut{}},
-	{"last first", "fair", &seed.LastFirst, "ORDER", 5, cut{}},
-	{"deaf reconnect", "rlock", &seed.DeafReconnect, "FREE", 40, cut{}},
-	{"deaf heartbeat", "fair", &seed.DeafHeartbeat, "ORPHAN", 5, cut{}},
-	{"revive the lost", "rlock", &seed.ReviveLost, "ORPHAN", 0, cut{what: sim.Straggle, long: cutLease * 5 / 6}},
-	{"release any", "rlock", &seed.ReleaseAny, "OVERLAP", 5, cut{}},
-	{"repeat is loss", "rlock", &seed.RepeatIsLoss, "UNLOCK", 10, cut{}},
-	{"nil after loss", "rlock", &seed.NilAfterLoss, "UNLOCK", 5, cut{}},
-	{"late done", "rlock", &seed.LateDone, "LATE", 5, cut{}},
-	{"fence twice", "rlock", &seed.FenceTwice, "FENCE", 5, cut{}},
-	{"one more", "semaphore", &seed.OneMore, "OVERLAP", 5, cut{}},
-	{"trust from the reply", "semaphore", &seed.TrustFromReply, "OVERLAP", 60, cut{}},
-	{"no tombstones", "semaphore", &seed.NoTombstones, "ORPHAN", 0, cut{what: sim.Straggle, long: cutLease * 5 / 6}},
-	{"revive the lost", "semaphore", &seed.ReviveLost, "ORPHAN", 0, cut{what: sim.Straggle, long: cutLease * 5 / 6}},
-	{"end the shared", "rwlock", &seed.EndShared, "OVERLAP", 5, cut{}},
-	{"write beside readers", "rwlock", &seed.WriteBeside, "OVERLAP", 5, cut{}},
-	{"write beside readers", "rwlock", &seed.WriteBeside, "HISTORY", 5, cut{}},
-	{"no wishes", "rwlock", &seed.NoWishes, "STARVES", 5, cut{}},
-	{"no tombstones", "rwlock", &seed.NoTombstones, "ORPHAN", 0, cut{what: sim.Straggle, long: cutLease * 5 / 6}},
-	{"hand over any", "rlock", &seed.HandOverAny, "TERMS", 30, cut{}},
+	{"trust from the reply", "rlock", &planted.TrustFromReply, "OVERLAP", 60, cut{}},
+	{"trust from the reply", "fair", &planted.TrustFromReply, "OVERLAP", 100, cut{}},
+	{"trust from the grant", "fair", &planted.TrustFromGrant, "OVERLAP", 0, cut{what: sim.Fade, long: cutLease * 7 / 5}},
+	{"one node renews", "multilock", &planted.OneRenews, "OVERLAP", 15, cut{}},
+	{"two of five", "multilock", &planted.SmallQuorum, "OVERLAP", 6, cut{}},
+	{"no quarantine", "multilock", &planted.NoQuarantine, "OVERLAP", 60, cut{}},
+	{"no tombstones", "rlock", &planted.NoTombstones, "ORPHAN", 0, cut{what: sim.Straggle, long: cutLease * 5 / 6}},
+	{"no undo of acquires", "rlock", &planted.NoUndoOfAcquires, "ORPHAN", 30, cut{}},
+	{"no undo of losses", "rlock", &planted.NoUndoOfLosses, "ORPHAN", 30, cut{}},
+	{"no leave", "fair", &planted.NoLeave, "LEFT", 10, cut{}},
+	{"no giving up", "multilock", &planted.NoGiveUp, "ORPHAN", 5, cut{}},
+	{"last first", "fair", &planted.LastFirst, "ORDER", 5, cut{}},
+	{"deaf reconnect", "rlock", &planted.DeafReconnect, "FREE", 40, cut{}},
+	{"deaf heartbeat", "fair", &planted.DeafHeartbeat, "ORPHAN", 5, cut{}},
+	{"revive the lost", "rlock", &planted.ReviveLost, "ORPHAN", 0, cut{what: sim.Straggle, long: cutLease * 5 / 6}},
+	{"release any", "rlock", &planted.ReleaseAny, "OVERLAP", 5, cut{}},
+	{"repeat is loss", "rlock", &planted.RepeatIsLoss, "UNLOCK", 10, cut{}},
+	{"nil after loss", "rlock", &planted.NilAfterLoss, "UNLOCK", 5, cut{}},
+	{"late done", "rlock", &planted.LateDone, "LATE", 5, cut{}},
+	{"fence twice", "rlock", &planted.FenceTwice, "FENCE", 5, cut{}},
+	{"one more", "semaphore", &planted.OneMore, "OVERLAP", 5, cut{}},
+	{"trust from the reply", "semaphore", &planted.TrustFromReply, "OVERLAP", 60, cut{}},
+	{"no tombstones", "semaphore", &planted.NoTombstones, "ORPHAN", 0, cut{what: sim.Straggle, long: cutLease * 5 / 6}},
+	{"revive the lost", "semaphore", &planted.ReviveLost, "ORPHAN", 0, cut{what: sim.Straggle, long: cutLease * 5 / 6}},
+	{"end the shared", "rwlock", &planted.EndShared, "OVERLAP", 5, cut{}},
+	{"write beside readers", "rwlock", &planted.WriteBeside, "OVERLAP", 5, cut{}},
+	{"write beside readers", "rwlock", &planted.WriteBeside, "HISTORY", 5, cut{}},
+	{"no wishes", "rwlock", &planted.NoWishes, "STARVES", 5, cut{}},
+	{"no tombstones", "rwlock", &planted.NoTombstones, "ORPHAN", 0, cut{what: sim.Straggle, long: cutLease * 5 / 6}},
+	{"hand over any", "rlock", &planted.HandOverAny, "TERMS", 30, cut{}},
 }
 
 // TestPower shows that the campaigns find mistakes. With -short, it plants those that six seeds find.

@@ -1,10 +1,10 @@
-//go:build !seeded
+//go:build !planted
 
-// Package seed plants known mistakes, one at a time, so that the campaigns of internal/sim and
+// Package planted plants known mistakes, one at a time, so that the campaigns of internal/sim and
 // the controls of the chaos campaign can show that they find them. Only tests built with the
-// tag "seeded" have them: elsewhere these are constants, and the compiler removes the code
+// tag "planted" have them: elsewhere these are constants, and the compiler removes the code
 // behind them.
-package seed
+package planted
 
 const (
 	TrustFromReply   = false // a lease counts from the reply, and not from the start of the call

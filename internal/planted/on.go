@@ -1,12 +1,12 @@
-//go:build seeded
+//go:build planted
 
-package seed
+package planted
 
 import "os"
 
 // Env names the environment variable that chooses a mistake, for a process and its
 // children.
-const Env = "HOLDFAST_SEED"
+const Env = "HOLDFAST_MISTAKE"
 
 var (
 	TrustFromReply   = os.Getenv(Env) == "trust from the reply"

@@ -1,4 +1,4 @@
-//go:build seeded
+//go:build planted
 
 package multilock_test
 
@@ -7,7 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/locktest/chaos"
 	"github.com/holdfast-go/holdfast/internal/locktest/exclusion"
-	"github.com/holdfast-go/holdfast/internal/seed"
+	"github.com/holdfast-go/holdfast/internal/planted"
 )
 
 // Each of these must fail.
@@ -26,7 +26,7 @@ func TestG1_ChaosControls(t *testing.T) {
 			if !how.Unguarded {
 				needGuard(t)
 			}
-			t.Setenv(seed.Env, name)
+			t.Setenv(planted.Env, name)
 			chaos.RunControl(t, how, length)
 		})
 	}
