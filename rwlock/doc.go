@@ -28,14 +28,15 @@
 //
 // A process whose callers wait notes so in Redis, as a wish that counts for 3 s and that it
 // renews each second. While a writer has a wish, readers that come later wait, wherever they
-// are. When a writer releases, the readers that have waited meanwhile are next (if its lease runs
-// out: those that came before it): they go in
-// together before any writer, and later readers wait again if another writer does. Of the
-// processes with writers that wait, the one that has waited longest is first. A wish ends
-// when the last waiter of its process has gone; the wish of a process that died delays others
-// by 3 s at most. A lock that is free waits for a second for those whose turn it is, however many
-// of them have died, and then takes whoever asks. Java neither notes wishes nor honours them: its
-// readers pass by a writer that waits.
+// are. When a writer releases, the readers that have waited meanwhile are next: those that share a
+// hold go in together, before any writer. If its lease runs out, they are those that waited before
+// it. Later readers wait again if another writer does. Of the processes with writers that wait,
+// the one that has waited longest is first.
+//
+// A wish ends with the turn of its process, or when its last waiter has gone; the wish of a process
+// that died delays others by 3 s at most. A lock that is free waits for a second for those whose
+// turn it is, however many of them have died, and then takes whoever asks. Java neither notes
+// wishes nor honours them: its readers pass by a writer that waits.
 //
 // # Both at once
 //
