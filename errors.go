@@ -11,9 +11,9 @@ import (
 // the key. If a context ended a call, its error is joined with one of these. Other errors that
 // waiting cannot cure (a wrong password, a missing right) match none of them.
 var (
-	// ErrNotAcquired: another has the lock or, with fair and rwlock, waits for it before this caller. The
-	// text says who has it, as last seen: a label (see [WithLabel] and [Label]), another, or this locker
-	// itself, perhaps by its caller, which did not pass on a bound context.
+	// ErrNotAcquired: another has the lock or, with fair and rwlock, goes before this caller. The text
+	// says who has it, as last seen: a label (see [WithLabel] and [Label]), "another", or this locker
+	// itself. That may be the caller, if it did not pass on a bound context.
 	ErrNotAcquired = errors.New("not acquired")
 	// ErrLost: the lease ended before it was unlocked. Redis no longer knew it, or did not
 	// answer until its deadline, or its cap or its fixed end was reached. Another may have the
@@ -26,8 +26,8 @@ var (
 	ErrReleased = errors.New("lease already released")
 	// ErrWrongType: the key holds something that is not a lock. The call left it alone.
 	ErrWrongType = errors.New("the key holds something that is not a lock")
-	// ErrOldServer: the server lacks a command of the locks, which came with Redis 6.2, or it is
-	// older than Redis 7.0, and multilock has its restart guard; see
+	// ErrOldServer: the server lacks a command that came with Redis 6.2, or it is older than Redis
+	// 7.0 and the locker is a multilock with its restart guard; see
 	// multilock.WithoutRestartGuard. The locker asks before it sends a server its first script,
 	// so the first call fails. No lock is taken.
 	ErrOldServer = errors.New("the server is too old: holdfast needs Redis 6.2 or later, multilock with its restart guard 7.0")

@@ -48,7 +48,7 @@ func LeaseFrom(ctx context.Context) *Lease {
 // background, unless it can never succeed. The entry has ended whatever Unlock returns.
 //
 // One round trip, on a quorum one to each node; none if the lock goes to a waiter of the
-// same locker.
+// same locker, or if other readers of it share the hold.
 func (l *Lease) Unlock(ctx context.Context) error { return l.is.Unlock(ctx) }
 
 // Bind derives a context that re-enters this lease when a call of the same locker on the
@@ -81,7 +81,7 @@ func (l *Lease) Err() error { return l.is.Err() }
 func (l *Lease) Deadline() time.Time { return l.is.Deadline() }
 
 // Fence returns the number of this lease, which is larger than those of all earlier leases
-// of the key; 0 without WithFencing. A resource that remembers the largest number it has
+// of the key (readers of rwlock may share one, see there); 0 without WithFencing. A resource that remembers the largest number it has
 // seen and refuses smaller ones is safe even from a holder that was paused and does not
 // know that it has lost the lock. See Kleppmann, How to do distributed locking (2016).
 func (l *Lease) Fence() int64 { return l.is.Fence() }
@@ -89,6 +89,6 @@ func (l *Lease) Fence() int64 { return l.is.Fence() }
 // Key returns the key.
 func (l *Lease) Key() string { return l.is.Key() }
 
-// Owner returns the field of the hold in Redis. Leases that were handed over within one
-// locker share it.
+// Owner returns the owner of the hold, as Redis and Inspect have it. Leases that were handed over
+// within one locker share it.
 func (l *Lease) Owner() string { return l.is.Owner() }

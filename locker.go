@@ -32,17 +32,19 @@ type Locker interface {
 	// undone. Errors: the context's, joined with ErrNotAcquired, ErrUnavailable or
 	// ErrUnknown as far as known; ErrUnavailable or ErrUnknown when Redis was away for
 	// longer than WithMaxOutage; ErrTooManyWaiters; ErrClosed; on a bound context ErrLost,
-	// ErrReleased or ErrClosed if its lease has ended. Errors that waiting cannot cure, such
-	// as bad arguments and refusals by Redis, come at once.
+	// ErrReleased or ErrClosed if its lease has ended. Errors that waiting cannot cure come at
+	// once: ErrInvalidArgument, ErrUpgrade, ErrWrongType, ErrOldServer, a PermitsError, and
+	// refusals by Redis as they are.
 	//
 	// If the connection has just been lost, a call may outlast ctx by the time that the
 	// client takes to dial.
 	Lock(ctx context.Context, key string, opts ...LockOption) (*Lease, error)
 
-	// TryLock makes one attempt. It makes no call to Redis if this locker holds key, asks
-	// for it or waits for it already: then it returns ErrNotAcquired, or the error of a
-	// wait that Redis does not answer. As Lock does, it re-enters a lease that ctx is bound
-	// to.
+	// TryLock makes one attempt. If this locker holds key, asks for it or waits for it
+	// already, it makes no call to Redis and returns ErrNotAcquired, or the error of a wait
+	// that Redis does not answer; but semaphores and readers of rwlock, which need not
+	// exclude each other, may ask all the same. As Lock does, it re-enters a lease that ctx
+	// is bound to.
 	//
 	// Errors as for Lock; ErrNotAcquired if another has the lock, ErrUnavailable if Redis
 	// did not take the call, ErrUnknown if it did not answer.
@@ -54,7 +56,7 @@ type Locker interface {
 	TryLockFor(ctx context.Context, key string, wait time.Duration, opts ...LockOption) (*Lease, error)
 }
 
-// Operator is the other half of the Locker of every kind, for the code that made it.
+// Operator is what else the Locker of every kind can do, for the code that made it.
 type Operator interface {
 	// Inspect returns the holder of key. Errors: ErrUnavailable or ErrUnknown if Redis does
 	// not answer; ErrClosed; a refusal by Redis as it is.

@@ -20,14 +20,16 @@ type lockOption func(*LockOptions)
 func (o lockOption) apply(all *LockOptions) { o(all) }
 
 // FixedLease asks for a lease that is never renewed and is gone after d at the latest,
-// whatever its holder does. At least 100 ms, in whole milliseconds. A nested call refuses
-// it, as it re-enters a lease as it is.
+// whatever its holder does. At least 100 ms, in whole milliseconds; with multilock, at most
+// WithMaxLease. Not together with MaxHold. A nested call refuses it, as it re-enters a lease as
+// it is.
 func FixedLease(d time.Duration) LockOption {
 	return lockOption(func(o *LockOptions) { o.FixedLease = &d })
 }
 
 // MaxHold caps a renewed lease: d after the acquire, the locker releases the key and the
-// lease ends with ErrLost. Greater than zero. A nested call refuses it.
+// lease ends with ErrLost. Greater than zero, and at most WithMaxHold. Not together with
+// FixedLease. A nested call refuses it.
 func MaxHold(d time.Duration) LockOption {
 	return lockOption(func(o *LockOptions) { o.MaxHold = &d })
 }
@@ -47,7 +49,8 @@ func WaitAtMost(d time.Duration) LockOption {
 //
 // A place may be too high: the dead count until they are removed, and a heartbeat asks only
 // for the place of the call that has waited longest in this locker. Places that follow each
-// other fast may be left out. f should return soon, as the call is not served before.
+// other fast may be left out. f should return soon, as the call is not served before. If f
+// panics, the call gives up its place.
 // The other kinds have no such queue, and refuse the option; the doubles of holdfasttest have one.
 func OnPlace(f func(place int)) LockOption {
 	return lockOption(func(o *LockOptions) { o.OnPlace = f })
@@ -64,7 +67,7 @@ func Label(label string) LockOption {
 	return lockOption(func(o *LockOptions) { o.Label = &label })
 }
 
-// Options combines the options of one call. It fails on a nil option.
+// Options combines the options of one call. It fails with ErrInvalidArgument on a nil option.
 func Options(opts ...LockOption) (all LockOptions, err error) {
 	for _, o := range opts {
 		if o == nil {

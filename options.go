@@ -110,8 +110,8 @@ func WithMaxHold(d time.Duration) Option { return option(func(s *Settings) { s.M
 func WithMaxWaiters(n int) Option { return option(func(s *Settings) { s.MaxWaiters = n }) }
 
 // WithMaxOutage sets how long a wait rides out a Redis that does not answer, or too few nodes
-// that vote, before it fails with ErrUnavailable or ErrUnknown. The attempt then under way may
-// still take less than a lease, and at most 6.25 s. 0 fails at the first attempt that Redis does
+// that vote, before it fails with ErrUnavailable or ErrUnknown. The attempt that is under way then
+// still has its time: less than a lease, and at most 6.25 s. 0 fails at the first attempt that Redis does
 // not answer. Default one lease; multilock adds 1.02 times the longest lease, for which a
 // restarted node has no vote.
 func WithMaxOutage(d time.Duration) Option { return option(func(s *Settings) { s.MaxOutage = &d }) }

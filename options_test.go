@@ -16,6 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/multilock"
 	"github.com/holdfast-go/holdfast/rlock"
+	"github.com/holdfast-go/holdfast/rwlock"
+	"github.com/holdfast-go/holdfast/semaphore"
 )
 
 // An option does the same with each kind, or is refused by name.
@@ -24,6 +26,8 @@ func TestOptionsOfAnotherKindAreRefused(t *testing.T) {
 	kinds := map[string]func(holdfast.Option) (io.Closer, error){
 		"rlock":        func(o holdfast.Option) (io.Closer, error) { return rlock.New(client, o) },
 		"fair":         func(o holdfast.Option) (io.Closer, error) { return fair.New(client, o) },
+		"rwlock":       func(o holdfast.Option) (io.Closer, error) { return rwlock.New(client, o) },
+		"semaphore":    func(o holdfast.Option) (io.Closer, error) { return semaphore.New(client, 1, o) },
 		"multilock":    func(o holdfast.Option) (io.Closer, error) { return multilock.New([]rueidis.Client{client}, o) },
 		"holdfasttest": func(o holdfast.Option) (io.Closer, error) { return holdfasttest.New(o) },
 	}
@@ -40,13 +44,13 @@ func TestOptionsOfAnotherKindAreRefused(t *testing.T) {
 		{multilock.WithoutRestartGuard(), "multilock.WithoutRestartGuard", []string{"multilock"}},
 		{multilock.WithoutEvictionGuard(), "multilock.WithoutEvictionGuard", []string{"multilock"}},
 		{multilock.WithClockFaults(0), "multilock.WithClockFaults", []string{"multilock"}},
-		{holdfast.WithReplicas(1, time.Second), "WithReplicas", []string{"rlock", "fair"}},
+		{holdfast.WithReplicas(1, time.Second), "WithReplicas", []string{"rlock", "fair", "rwlock", "semaphore"}},
 		{holdfast.WithReplicas(0, time.Second), "WithReplicas", nil},
 		{holdfast.WithShardedPubSub(true), "WithShardedPubSub", nil}, // no kind on a client of one Redis
-		{holdfast.WithPrefix("p:"), "WithPrefix", []string{"rlock", "fair", "multilock"}},
-		{holdfast.WithFencing(), "WithFencing", []string{"rlock", "fair", "multilock", "holdfasttest"}},
-		{holdfast.WithLogger(slog.Default()), "WithLogger", []string{"rlock", "fair", "multilock"}},
-		{holdfast.WithObserver(holdfast.Observer{Woken: func(holdfast.WokenEvent) {}}), "WithObserver", []string{"rlock", "fair", "multilock"}},
+		{holdfast.WithPrefix("p:"), "WithPrefix", []string{"rlock", "fair", "rwlock", "semaphore", "multilock"}},
+		{holdfast.WithFencing(), "WithFencing", []string{"rlock", "fair", "rwlock", "multilock", "holdfasttest"}},
+		{holdfast.WithLogger(slog.Default()), "WithLogger", []string{"rlock", "fair", "rwlock", "semaphore", "multilock"}},
+		{holdfast.WithObserver(holdfast.Observer{Woken: func(holdfast.WokenEvent) {}}), "WithObserver", []string{"rlock", "fair", "rwlock", "semaphore", "multilock"}},
 		{nil, "option is nil", nil},
 	} {
 		for kind, open := range kinds {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/errs"
+	"github.com/holdfast-go/holdfast/internal/loop"
 )
 
 // ErrNotLeader: this candidate does not lead. The text says why.
@@ -94,10 +95,7 @@ func (e *Election) Run(ctx context.Context, lead func(context.Context) error) er
 				return err
 			}
 		case (errors.Is(err, holdfast.ErrUnavailable) || errors.Is(err, holdfast.ErrUnknown)) && !errors.Is(err, ctx.Err()):
-			select {
-			case <-time.After(pause):
-			case <-ctx.Done():
-			}
+			loop.Sleep(pause, ctx.Done())
 		default:
 			return err
 		}

@@ -59,8 +59,8 @@ func (l *Locker) Outage(d time.Duration) {
 		now := time.Now()
 		if !m.away() && d > 0 {
 			for _, k := range m.keys {
-				for _, d := range k.holds {
-					d.renewed = d.lastRenewal()
+				for _, h := range k.holds {
+					h.renewed = h.lastRenewal()
 				}
 			}
 			m.since = now

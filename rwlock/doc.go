@@ -29,14 +29,23 @@
 // A process whose callers wait notes so in Redis, as a wish that counts for 3 s and that it
 // renews each second. While a writer has a wish, readers that come later wait, wherever they
 // are. When a writer releases, the readers that have waited meanwhile are next: those that share a
-// hold go in together, before any writer. If its lease runs out, they are those that waited before
-// it. Later readers wait again if another writer does. Of the processes with writers that wait,
+// hold go in together, before any writer. If its lease runs out instead, only the readers that
+// waited already when it got the lock are next. Later readers wait again if another writer does. Of the processes with writers that wait,
 // the one that has waited longest is first.
 //
 // A wish ends with the turn of its process, or when its last waiter has gone; the wish of a process
-// that died delays others by 3 s at most. A lock that is free waits for a second for those whose
-// turn it is, however many of them have died, and then takes whoever asks. Java neither notes
+// that died delays others by 3 s at most. A free lock is left for a second to those whose turn it
+// is, however many of them have died; then whoever asks gets it. Java neither notes
 // wishes nor honours them: its readers pass by a writer that waits.
+//
+// # At each failure
+//
+//   - A holder dies or is paused, a reply or a message is lost, Redis is away or forgets: as in rlock.
+//   - A waiting process dies: its wish delays others by 3 s at most.
+//   - The wishes are deleted or evicted, or Redis has no memory for them: nobody lets others go first
+//     until processes note them again, each second. Exclusion does not depend on them.
+//   - A time-out key is deleted or evicted: the hold of its owner is over, which learns of it at its
+//     next renewal. Until then there may be two.
 //
 // # Both at once
 //

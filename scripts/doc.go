@@ -111,7 +111,7 @@
 // A node of a quorum has calls of its own for what counts as a vote: CheckNode,
 // AcquireVoted, RenewVoted and WriteFence.
 //
-// # Three outcomes
+// # Outcomes
 //
 // A call is done, surely not done, or its outcome is unknown; [OutcomeOf] decides
 // which, and divides the second and the third into what waiting may cure and what it cannot:

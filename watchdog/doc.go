@@ -22,7 +22,7 @@
 // # States of a hold
 //
 //	           due, each Lease/3              Unknown, or Lease/6 is over
-//	Watch ──► held ──────────────► renewing ───────────────────────► doubtful
+//	Watch ──► held ──────────────► renewing ───────────────────────► overdue
 //	            ▲      Renewed       │  ▲          tries again           │
 //	            ├────────────────────┘  └────────────────────────────────┤
 //	            └────────────────────────────────────────────────────────┘

@@ -50,7 +50,7 @@ func (r *Results) Readme() string {
 			}
 			if slices.ContainsFunc(w.Notes, func(n string) bool { return strings.HasPrefix(n, s+" failed in round ") }) {
 				cell += " †"
-				failed = "\n† Waiters were left asleep in some rounds; in all of them, where there is no figure.\n"
+				failed = "\n† Some rounds left waiters asleep; all did where no figure stands.\n"
 			}
 			fmt.Fprintf(&rows, " %s |", cell)
 		}
@@ -60,7 +60,7 @@ func (r *Results) Readme() string {
 		}
 	}
 	return "| | " + strings.Join(readmeColumns, " | ") + " |\n|---|" + strings.Repeat("---:|", len(readmeColumns)) + "\n" + rows.String() +
-		fmt.Sprintf("\nLocks and unlocks per second, in the median of %d rounds on one machine that server and clients share (%s;\n%s).\n%s",
+		fmt.Sprintf("\nMedians of %d rounds on one machine that server and clients share (%s;\n%s).\n%s",
 			len(first.Rounds), r.Machine, first.Measured, why) + failed
 }
 

@@ -65,7 +65,7 @@ func (e *Engine) acquire(ctx context.Context, name, owner string, t Terms, numbe
 	if e.Calls.Answering(name) { // as calls.Detached, but without its closure
 		return e.ask(ctx, name, owner, t, numbers)
 	}
-	if !e.undoingOf(name, false).admit(ctx) {
+	if !e.undoingOf(name, false).awaitRoom(ctx) {
 		return scripts.Acquired{}, errHeldBack
 	}
 	return calls.Detached(ctx, e.Calls, name, func(ctx context.Context) (scripts.Acquired, error) {
@@ -73,11 +73,11 @@ func (e *Engine) acquire(ctx context.Context, name, owner string, t Terms, numbe
 	})
 }
 
-func (e *Engine) ask(ctx context.Context, key, owner string, t Terms, numbers int64) (scripts.Acquired, error) {
+func (e *Engine) ask(ctx context.Context, name, owner string, t Terms, numbers int64) (scripts.Acquired, error) {
 	if t.beside == nil {
-		return e.backend.Acquire(ctx, key, owner, t.Lease, numbers)
+		return e.backend.Acquire(ctx, name, owner, t.Lease, numbers)
 	}
-	said, err := e.backend.(Shared).AcquireBeside(ctx, key, owner, t.beside.Owner(), t.Lease)
+	said, err := e.backend.(Shared).AcquireBeside(ctx, name, owner, t.beside.Owner(), t.Lease)
 	said.Fence, said.FenceEnd = t.beside.Fence(), t.beside.Fence()
 	return said, err
 }
@@ -121,7 +121,7 @@ func (e *Engine) Take(k *Key, a Attempt, since time.Duration) *holdfast.Lease {
 	case h == nil:
 		return nil
 	case h.over:
-		e.backend.Lost(k.Name, h.Owner)
+		e.backend.Abandoned(k.Name, h.Owner)
 		return nil
 	case k.closed, // Close has been here
 		k.Held() && !e.Several: // in a queue: Redis has since granted the key to another waiter here

@@ -22,9 +22,9 @@ type Backend interface {
 	Recount(ctx context.Context, name, owner string, entries scripts.Entries) (ours bool, err error)
 	// Renew pushes out the expiry of many holds; one answer for each.
 	Renew(ctx context.Context, lease time.Duration, names, owners []string, answers []scripts.Answer) error
-	// Lost reports an owner that may still stand in Redis, and that nobody will release any
-	// more.
-	Lost(name, owner string)
+	// Abandoned reports an owner that may still stand in Redis, and that the engine will not
+	// release any more.
+	Abandoned(name, owner string)
 }
 
 // AcquiresAll is a [Backend] that can take several keys in one call.

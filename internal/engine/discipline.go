@@ -39,8 +39,8 @@ type Discipline interface {
 	Settle(k *Key)
 }
 
-// Ticket is a waiter's place in a queue in Redis, or the wish for one. The waiter's own goroutine
-// makes these calls.
+// Ticket is what a waiter has for a queue in Redis, before and after it has entered. The waiter's own
+// goroutine makes these calls.
 type Ticket interface {
 	// Enter makes one attempt to enter the queue, before the waiter sleeps.
 	Enter(ctx context.Context)

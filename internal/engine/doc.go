@@ -40,7 +40,7 @@
 //  2. share.go, share: if the newest hold here is on plain terms, as the call is, and its tenure is not
 //     over, the call gets another section in that hold, without a call to Redis.
 //  3. share.go, shareAgain: if the tenure is over, Redis is asked whether a writer waits. If none does, the
-//     call gets another section, and another tenure begins. So it is not with WithMaxHold.
+//     call gets another section, and another tenure begins. With WithMaxHold, Redis is not asked so: step 4.
 //  4. lock.go, firstAttempt: else Redis is asked for a hold. Other plain calls wait for the answer.
 //  5. share.go, ServeReaders: a hold on plain terms serves all plain waiters at once, whether a first
 //     attempt has got it or the discipline.

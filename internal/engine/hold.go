@@ -194,7 +194,7 @@ func (e *Engine) revoke(h *Hold, reason error) (news bool) {
 	news = h.end(reason)
 	if k := h.Key; k.forget(h) {
 		e.waits.Lost(k, h)
-		e.backend.Lost(k.Name, h.Owner)
+		e.backend.Abandoned(k.Name, h.Owner)
 	}
 	return news
 }

@@ -21,8 +21,8 @@ type obedient struct {
 	released chan string
 }
 
-func (o obedient) Calls() *calls.Calls { return o.calls }
-func (obedient) Lost(string, string)   {}
+func (o obedient) Calls() *calls.Calls    { return o.calls }
+func (obedient) Abandoned(string, string) {}
 
 func (o obedient) Release(_ context.Context, h *Hold, _ int64) (scripts.Released, error) {
 	o.released <- h.Owner

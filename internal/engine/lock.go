@@ -63,7 +63,7 @@ func (e *Engine) lock(ctx context.Context, key string, wait time.Duration, opts 
 	var k *Key
 	var w *Waiter
 	if err == nil {
-		lease, k, w, err = e.enter(ctx, name, t, opt.OnPlace, wait != 0)
+		lease, k, w, err = e.tryOrWait(ctx, name, t, opt.OnPlace, wait != 0)
 	}
 	if w != nil {
 		lease, err = e.await(ctx, k, w)
@@ -80,9 +80,9 @@ func (e *Engine) lock(ctx context.Context, key string, wait time.Duration, opts 
 // on a caller that may wait does so: a crowd must not ask for what few can have.
 const mostAtOnce = 256
 
-// enter makes the first attempt, or adds a waiter and returns it, so that the frame
-// of enter is gone during the wait.
-func (e *Engine) enter(ctx context.Context, name string, t Terms, onPlace func(int), wait bool) (lease *holdfast.Lease, k *Key, w *Waiter, err error) {
+// tryOrWait makes the first attempt, or adds a waiter and returns it, so that the frame
+// of tryOrWait is gone during the wait.
+func (e *Engine) tryOrWait(ctx context.Context, name string, t Terms, onPlace func(int), wait bool) (lease *holdfast.Lease, k *Key, w *Waiter, err error) {
 	if ctx.Err() != nil {
 		return nil, nil, nil, errs.DoneBefore(ctx)
 	}
@@ -111,8 +111,7 @@ func (e *Engine) enter(ctx context.Context, name string, t Terms, onPlace func(i
 	switch {
 	case sh.closed:
 		err = holdfast.ErrClosed
-	case k == nil, !wait && k.Idle(), e.Shares && !wait,
-		e.Several && k.First() == nil && (!wait || k.calls < mostAtOnce && !(k.asking && t.Plain())):
+	case e.asks(k, t, wait):
 		k = e.begin(sh, name)
 		k.asking = e.Shares && t.Plain()
 		sh.Unlock()
@@ -137,8 +136,21 @@ func (e *Engine) enter(ctx context.Context, name string, t Terms, onPlace func(i
 	return nil, k, w, nil
 }
 
+// asks says whether a caller makes an attempt of its own. The key's shard is locked.
+func (e *Engine) asks(k *Key, t Terms, wait bool) bool {
+	switch {
+	case k == nil, !wait && k.Idle(): // nobody here has it or wants it
+		return true
+	case e.Shares && !wait: // a reader that does not wait asks in any case
+		return true
+	case !e.Several || k.First() != nil: // those that wait here come first
+		return false
+	}
+	return !wait || k.calls < mostAtOnce && !(k.asking && t.Plain())
+}
+
 // firstAttempt is the attempt of a caller that found no other caller here, or, with
-// Config.Several, none that waits. It runs on the caller's own goroutine, which saves an
+// Config.Several, none that waits, or of a reader that does not wait. It runs on the caller's own goroutine, which saves an
 // uncontended lock a fifth of its time. If the caller has to wait, firstAttempt returns its
 // waiter.
 func (e *Engine) firstAttempt(ctx context.Context, k *Key, t Terms, onPlace func(int), wait bool) (*holdfast.Lease, *Waiter, error) {

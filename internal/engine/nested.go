@@ -50,7 +50,7 @@ func (e *Engine) reenter(ctx context.Context, outer *entry, t Terms, wait bool) 
 	k.Unlock()
 	defer e.Calls.End()
 
-	if err := e.awaitTurn(ctx, k.Name, serial, wait); err != nil {
+	if err := e.awaitEarlier(ctx, k.Name, serial, wait); err != nil {
 		return nil, err
 	}
 	doubt, err := e.countIn(ctx, outer, wait)
@@ -75,9 +75,9 @@ func (e *Engine) reenter(ctx context.Context, outer *entry, t Terms, wait bool) 
 	return &en.lease, nil
 }
 
-// awaitTurn waits for the earlier nested calls. They take long only while Redis does not
-// answer; then awaitTurn waits as long as an outermost Lock or TryLock does.
-func (e *Engine) awaitTurn(ctx context.Context, name string, serial chan<- struct{}, wait bool) error {
+// awaitEarlier waits for the earlier nested calls. They take long only while Redis does not
+// answer; then awaitEarlier waits as long as an outermost Lock or TryLock does.
+func (e *Engine) awaitEarlier(ctx context.Context, name string, serial chan<- struct{}, wait bool) error {
 	limit := e.Calls.Timeout
 	if wait {
 		limit = max(limit, *e.MaxOutage)
@@ -226,11 +226,11 @@ func (s *section) taint() {
 }
 
 // recountLater corrects the count in Redis in the background, after the earlier nested
-// calls. turn says that those are over, as it is the caller's turn, which ends with this.
-func (e *Engine) recountLater(s *section, turn bool) {
+// calls. mine says that they are over: the caller has the slot, which this gives back.
+func (e *Engine) recountLater(s *section, mine bool) {
 	s.taint()
 	e.Calls.Background(func() {
-		if !turn {
+		if !mine {
 			s.nesting.serial <- struct{}{}
 		}
 		defer func() { <-s.nesting.serial }()

@@ -106,7 +106,7 @@ func (e *Engine) release(ctx context.Context, k *Key, h *Hold) error {
 	case done:
 		return r.result()
 	case final:
-		e.backend.Lost(k.Name, h.Owner)
+		e.backend.Abandoned(k.Name, h.Owner)
 		return err
 	}
 	finished := make(chan error, 1)
@@ -120,7 +120,7 @@ func (e *Engine) release(ctx context.Context, k *Key, h *Hold) error {
 		e.waits.Settle(k)
 		k.Unlock()
 		if err != nil {
-			e.backend.Lost(k.Name, h.Owner)
+			e.backend.Abandoned(k.Name, h.Owner)
 			e.MayRemain(k.Name, err)
 		}
 		finished <- err

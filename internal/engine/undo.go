@@ -167,7 +167,7 @@ func (e *Engine) abandon(list []*Orphan) {
 		if o.Err == nil { // Close is over
 			o.Err = e.Calls.Ours(calls.ErrNoAnswer)
 		}
-		e.backend.Lost(o.Name, o.Owner)
+		e.backend.Abandoned(o.Name, o.Owner)
 		if time.Now().Before(o.until) {
 			e.MayRemain(o.Name, o.Err)
 		}
@@ -234,8 +234,8 @@ func (u *undoing) stop() bool {
 	return !u.working
 }
 
-// admit waits until an acquire may be sent; false if ctx ends before.
-func (u *undoing) admit(ctx context.Context) bool {
+// awaitRoom waits until an acquire may be sent; false if ctx ends before.
+func (u *undoing) awaitRoom(ctx context.Context) bool {
 	for room := u.full(); room != nil; room = u.full() {
 		select {
 		case <-room:

@@ -72,7 +72,7 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 		q.startHeartbeats()
 	}
 	if said.Grant.Lease > 0 {
-		q.shared = false
+		q.foreign = false
 	}
 	q.passed(scripts.Passed{HeartbeatSoon: said.HeartbeatSoon, Grant: said.Grant})
 }

@@ -33,7 +33,7 @@ func (d *queued) receive(name, message string) {
 func (d *queued) pass(name string, said scripts.Passed, byMessage bool) {
 	d.engine.With(name, func(k *engine.Key) {
 		if q := queueOf(k); q != nil {
-			q.shared = q.shared || byMessage
+			q.foreign = q.foreign || byMessage
 			if t := q.tickets[said.Grant.Owner]; t != nil && byMessage && d.config.ConfirmGrants {
 				q.toConfirm(t)
 			} else {
@@ -64,7 +64,7 @@ func (q *queue) passed(said scripts.Passed) {
 		return
 	}
 	if said.Ours {
-		q.shared = false
+		q.foreign = false
 	}
 	t := q.tickets[g.Owner]
 	switch {

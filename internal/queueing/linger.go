@@ -25,7 +25,7 @@ const (
 
 // lingering says whether those outside linger now.
 func (q *queue) lingering(now time.Time) bool {
-	if q.in.engine.LocalHandover == 0 || !q.shared || !q.key.Held() && len(q.tickets) < 2 {
+	if q.in.engine.LocalHandover == 0 || !q.foreign || !q.key.Held() && len(q.tickets) < 2 {
 		q.lingerFrom = time.Time{}
 		return false
 	}

@@ -41,7 +41,7 @@ type queue struct {
 
 	// See linger.go.
 	lingerFrom time.Time // since when those outside linger; zero: they do not
-	shared     bool      // the last grant came from another process
+	foreign    bool      // the last grant came from another process
 
 	// See heartbeat.go.
 	due            time.Time // when to send a heartbeat; zero: with those of the other keys
@@ -54,7 +54,7 @@ type queue struct {
 	refreshed      time.Time // when the scores were last moved on
 }
 
-// ticket is a place in Redis' queue, or the wish for one. Guarded by the shard's lock.
+// ticket is what a waiter has for Redis' queue, before and after it has entered. Guarded by the shard's lock.
 // Its owner enters only once; a waiter that loses its place gets another ticket.
 type ticket struct {
 	queue      *queue         // immutable

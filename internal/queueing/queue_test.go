@@ -26,7 +26,7 @@ type nowhere struct{ Backend }
 
 func (nowhere) Calls() *calls.Calls { return calls.New(time.Minute, nil) }
 
-func (nowhere) Lost(string, string) {}
+func (nowhere) Abandoned(string, string) {}
 
 // lingerers is a queue with the given number of places, of an engine with hand-over.
 func lingerers(t *testing.T, places int) *queue {
@@ -35,7 +35,7 @@ func lingerers(t *testing.T, places int) *queue {
 	c.Client = strings.Repeat("c", 36)
 	d := newQueued(nowhere{}, c, Config{})
 	t.Cleanup(func() { require.NoError(t, d.engine.Close()) })
-	q := &queue{in: d, key: d.engine.NewKey("k"), ready: true, poke: make(chan struct{}, 1), tickets: make(map[string]*ticket), shared: true}
+	q := &queue{in: d, key: d.engine.NewKey("k"), ready: true, poke: make(chan struct{}, 1), tickets: make(map[string]*ticket), foreign: true}
 	q.key.SetState(q)
 	for i := range places {
 		q.tickets[fmt.Sprint(i)] = &ticket{}
@@ -79,7 +79,7 @@ func TestLingering(t *testing.T) {
 			if c.off {
 				q.in.engine.LocalHandover = 0
 			}
-			q.shared = !c.alone
+			q.foreign = !c.alone
 			require.Equal(t, c.lingers, q.lingers())
 			require.Equal(t, c.lingers, !q.lingerFrom.IsZero())
 		})

@@ -52,7 +52,7 @@ func (q *Quorum) Release(ctx context.Context, _, owner string, lastFence int64) 
 		return scripts.Released{}, judged{q.newError(q.quorum, errs), scripts.Unknown}
 	}
 	if refused >= q.lostAt() {
-		return scripts.Released{}, q.newError(q.quorum, errs) // to be tried again, until the engine calls Lost
+		return scripts.Released{}, q.newError(q.quorum, errs) // to be tried again, until the engine calls Abandoned
 	}
 	q.holds.drop(owner)
 	return said, nil // if not ours, the quorum was lost
@@ -64,8 +64,8 @@ func (q *Quorum) GiveUp(ctx context.Context, key, owner string) (scripts.Release
 	return q.Release(ctx, key, owner, 0)
 }
 
-// Lost releases, in the background, a hold that is over.
-func (q *Quorum) Lost(_, owner string) {
+// Abandoned releases, in the background, a hold that is over.
+func (q *Quorum) Abandoned(_, owner string) {
 	if h := q.holds.get(owner); h != nil {
 		q.giveUp(h, true)
 	}

@@ -109,7 +109,7 @@ func TestFailedEndIsRepeated(t *testing.T) {
 			require.NoError(x.t, err)
 			require.True(x.t, said.Ours)
 		},
-		"lost":     func(x *client, _ *hold) { x.Lost("k", ownX) },
+		"lost":     func(x *client, _ *hold) { x.Abandoned("k", ownX) },
 		"given up": func(x *client, h *hold) { x.giveUp(h, false) },
 	}, func(t *testing.T, r *harness, end func(x *client, h *hold)) {
 		x, h := r.settled()

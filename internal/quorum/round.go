@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/errs"
+	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -124,16 +125,9 @@ func (r *round) leads() (others []*node) {
 	return others
 }
 
-// pause gives the other rounds time to give up.
+// pause gives the other rounds time to give up; false if ctx ends before.
 func (r *round) pause(ctx context.Context) bool {
-	timer := time.NewTimer(time.Duration(r.q.trips.Load()) / 2)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return loop.Sleep(time.Duration(r.q.trips.Load())/2, ctx.Done())
 }
 
 // rank orders owners, the same way everywhere.

@@ -120,9 +120,9 @@ func (f fences) wanted(asked *scripts.Fencing) *scripts.Fencing {
 // Calls are those of the engine and of batches.
 func (s *server) Calls() *calls.Calls { return s.calls }
 
-// Lost does nothing: the one Redis has ended the hold itself, or frees the key within the
+// Abandoned does nothing: the one Redis has ended the hold itself, or frees the key within the
 // lease.
-func (s *server) Lost(string, string) {}
+func (s *server) Abandoned(string, string) {}
 
 // Close ends the subscriptions. Close the engine first.
 func (s *server) Close() { s.subscriber.Close() }
