@@ -35,7 +35,8 @@
 //
 // A wish ends with the turn of its process, or when its last waiter has gone; the wish of a process
 // that died delays others by 3 s at most. A free lock is left for a second to those whose turn it
-// is, however many of them have died; then whoever asks gets it. Java neither notes
+// is, however many of them have died; then whoever asks gets it (one that never waits: after 3 s).
+// Java neither notes
 // wishes nor honours them: its readers pass by a writer that waits.
 //
 // # At each failure

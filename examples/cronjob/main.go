@@ -31,7 +31,7 @@ const (
 )
 
 var (
-	runs    = flag.Int("runs", 3, "due times")
+	runs    = flag.Int("runs", 3, "due times at least")
 	lock    = flag.Bool("lock", true, "use the lock; false shows what happens without it")
 	address = flag.String("redis", "", demo.RedisUsage)
 )

@@ -37,7 +37,7 @@
 //
 //  1. pair.go, beside: on a context that is bound to a writer's lease, it asks Redis for a hold beside that
 //     of the writer, and waits for nobody else.
-//  2. share.go, share: if the newest hold here is on plain terms, as the call is, and its tenure is not
+//  2. share.go, share: if there is a hold here on plain terms, as the call's are, and its tenure is not
 //     over, the call gets another section in that hold, without a call to Redis.
 //  3. share.go, shareAgain: if the tenure is over, Redis is asked whether a writer waits. If none does, the
 //     call gets another section, and another tenure begins. With WithMaxHold, Redis is not asked so: step 4.

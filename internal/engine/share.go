@@ -11,9 +11,9 @@ import (
 // With [Config.Shares], a hold serves several sections at once: readers of this process share it.
 // The last of them releases it.
 
-// share begins another section in the newest hold of the key, which is locked, without a call to
-// Redis, and returns its lease; nil if there is none that may be shared, or if its tenure is over:
-// then Redis is asked, so that writers get their turn, those of this process as those of others.
+// share begins another section in a hold of the key, which is locked, without a call to Redis, and
+// returns its lease; nil if there is none that may be shared, or if its tenure is over: then Redis is
+// asked, so that writers get their turn, those of this process as those of others.
 func (k *Key) share(t Terms, since time.Duration) *holdfast.Lease {
 	h := k.shared(t)
 	if h == nil || since-h.extras.tenure >= k.engine.LocalHandover {
@@ -22,16 +22,20 @@ func (k *Key) share(t Terms, since time.Duration) *holdfast.Lease {
 	return h.admit(since)
 }
 
-// shared is the newest hold of the key, which is locked, if callers with these terms share it; nil:
-// they do not. A hold with other than plain terms is not shared.
+// shared is the newest hold of the key, which is locked, that callers with these terms may share; nil:
+// there is none. A hold with other than plain terms is not shared.
 func (k *Key) shared(t Terms) *Hold {
 	if k.first == nil || !t.Plain() {
 		return nil
 	}
-	if h := k.first.prev; h.plain && !h.over && h.section != nil && h.Alive() {
-		return h
+	for h := k.first.prev; ; h = h.prev {
+		if h.plain && !h.over && h.section != nil && h.Alive() {
+			return h
+		}
+		if h == k.first {
+			return nil
+		}
 	}
-	return nil
 }
 
 // shareAgain begins another section in a hold whose tenure is over, and another tenure, if Redis

@@ -86,7 +86,7 @@ func (r *ReadWrite) Acquire(ctx context.Context, key, owner string, lease time.D
 	said, err := r.acquires.do(ctx, r.reserve(numbers), a)
 	switch {
 	case w == nil || err != nil:
-	case said.OK: // by which the wish of readers has ended, and that of writers ends with the release
+	case said.OK: // by which the wish has ended
 		w.noted.Store(false)
 	case said.Remaining == scripts.NoExpiry || said.Remaining > wishAgain:
 		said.Remaining = wishAgain

@@ -49,9 +49,11 @@ local beside = mode == 'write' and not writes and (found or ARGV[6] ~= '' and re
 if ARGV[6] ~= '' and not found and not beside then
   return -2
 end
+local wished = {}
 if not found and not beside then
   --@include parts/now.lua
-  local wished, first, since, until_writers, until_next, ours_next = redis.call('HGETALL', wishes), math.huge, now, 0, 0, false
+  wished = redis.call('HGETALL', wishes)
+  local first, since, until_writers, until_next, ours_next = math.huge, now, 0, 0, false
   local free
   for i = 1, #wished, 2 do
     --@include parts/wished.lua
@@ -100,29 +102,29 @@ if not found and not beside then
     end
     return answer
   end
-  if writes and #wished > 0 then -- its turn may end without a release
-    --@include parts/promote.lua
-    redis.call('HDEL', wishes, 'writer ' .. client)
-  elseif #wished > 0 then
-    redis.call('HDEL', wishes, 'reader ' .. client, 'next ' .. client)
-  end
 end
 --@include parts/reserve.lua
 if not found then
-  local lasts = mode and redis.call('PTTL', lock) or 0
+  local lasts, longest = mode and redis.call('PTTL', lock) or 0, math.max(left, tonumber(lease))
   if mode then
     redis.call('HSET', lock, taker, '1')
   else
     redis.call('HSET', lock, 'mode', writes and 'write' or 'read', taker, '1')
   end
   local set = redis.pcall('SET', timeout, ARGV[3], 'PX', lease)
-  if not set.err and lasts ~= -1 and lasts < tonumber(lease) then
-    set = redis.pcall('PEXPIRE', lock, lease)
+  if not set.err and lasts ~= -1 and lasts < longest then
+    set = redis.pcall('PEXPIRE', lock, longest)
   end
   if type(set) == 'table' and set.err then -- a lock without expiry must not stay
     redis.pcall('DEL', timeout)
     redis.call('HDEL', lock, taker, mode and taker or 'mode')
     return set
+  end
+  if writes and #wished > 0 then -- its turn may end without a release
+    --@include parts/promote.lua
+    redis.pcall('HDEL', wishes, 'writer ' .. client)
+  elseif #wished > 0 then
+    redis.pcall('HDEL', wishes, 'reader ' .. client, 'next ' .. client)
   end
 end
 return reply

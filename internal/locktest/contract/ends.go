@@ -172,23 +172,23 @@ func termsMaxHoldRenewed(c *harness) {
 // Only the release frees the key in time. What asked for terms of its own keeps them.
 func termsMaxHoldLocker(c *harness) {
 	var logs redistest.Log
-	c.Locker = c.Kind.Open(c.T, c.Client, locktest.Options{Lease: locktest.Long, MaxHold: 4 * time.Second, Logger: slog.New(slog.NewTextHandler(&logs, nil))})
+	c.Locker = c.Kind.Open(c.T, c.Client, locktest.Options{Lease: locktest.Long, MaxHold: 8 * time.Second, Logger: slog.New(slog.NewTextHandler(&logs, nil))})
 	before := time.Now()
 	fixed := locktest.Lock(c.T, c.Locker, c.ctx, "fixed", holdfast.FixedLease(time.Minute))
 	shorter := locktest.Lock(c.T, c.Locker, c.ctx, "shorter", holdfast.MaxHold(200*time.Millisecond))
 	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
-	require.LessOrEqual(c.T, time.Until(l.Deadline()), 4*time.Second)
+	require.LessOrEqual(c.T, time.Until(l.Deadline()), 8*time.Second)
 	their := locktest.Lock(c.T, c.Other, c.ctx, "shorter")
 	c.ended(shorter, holdfast.ErrLost)
 	require.ErrorIs(c.T, shorter.Unlock(c.ctx), holdfast.ErrLost)
 	c.unlock(their)
 	waiter := c.inQueue(c.Locker, "k")
 	c.ended(l, holdfast.ErrLost)
-	require.GreaterOrEqual(c.T, time.Since(before), 4*time.Second)
+	require.GreaterOrEqual(c.T, time.Since(before), 8*time.Second)
 	require.ErrorContains(c.T, l.Unlock(c.ctx), "the longest hold is over")
 	next := locktest.Got(c.T, waiter)
 	c.ended(next, holdfast.ErrLost)
-	require.GreaterOrEqual(c.T, time.Since(before), 8*time.Second)
+	require.GreaterOrEqual(c.T, time.Since(before), 16*time.Second)
 	c.lives(fixed)
 	c.unlock(fixed)
 	if c.Server != nil { // else there is no log

@@ -52,6 +52,7 @@ func CountsReaders(t *testing.T, writers locktest.Locker, readers, others holdfa
 		{"with a label", readers, ctx, []holdfast.LockOption{holdfast.Label("mine")}, 4},
 		{"with a lease", readers, ctx, []holdfast.LockOption{holdfast.FixedLease(time.Hour)}, 5},
 		{"with a cap", readers, ctx, []holdfast.LockOption{holdfast.MaxHold(time.Hour)}, 6},
+		{"plain, the third", readers, ctx, nil, 6},
 		{"of another locker, with a cap", others, ctx, []holdfast.LockOption{holdfast.MaxHold(time.Hour)}, 7},
 	} {
 		leases = append(leases, locktest.Lock(t, reader.of, reader.ctx, "k", reader.option...))

@@ -60,7 +60,7 @@ func often(o *rueidis.ClientOption) { o.Sentinel.TopologyRefreshInterval = 5 * t
 func replicated(t *testing.T, s *redistest.Sentinel) {
 	t.Helper()
 	s.Master().Do(t, "SET", "last", "v") // WAIT is for the writes of its own connection
-	require.Equal(t, 2, locktest.Number(t, s.Master(), "WAIT", "2", "45000"))
+	locktest.Await(t, func() bool { return locktest.Number(t, s.Master(), "WAIT", "2", "5000") == 2 })
 }
 
 // unlocks unlocks l, and returns the lease of the waiter that this wakes.
