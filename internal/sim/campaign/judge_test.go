@@ -52,6 +52,7 @@ type key struct {
 	wrote   int64     // the largest fence of a writer
 	written time.Time // when a writer ended last
 	left    time.Time // when the last holder did
+	stood   time.Time // when it was taken last after it had been free for a second
 	forcing int       // calls of ForceUnlock under way
 	forced  time.Time // until when one may have had an effect
 	taking  int       // calls of LockAll under way, which may hold it
@@ -211,6 +212,9 @@ func (j *judge) served(name string, w *waiter, l lease, fence int64) *holder {
 // is that of processes that Redis does not hear, it is over after a second.
 func (j *judge) lets(name string, k *key, w *waiter) {
 	if len(k.holders) == 0 && time.Since(k.left) > time.Second {
+		k.stood = time.Now()
+	}
+	if time.Since(k.stood) < late {
 		return
 	}
 	for other := range k.waiters {
