@@ -121,9 +121,13 @@ func (j *judge) note(format string, args ...any) {
 	j.said = append(j.said, fmt.Sprintf("%12v  ", time.Since(j.c.began))+fmt.Sprintf(format, args...))
 }
 
-// Write takes in a line of a locker's log.
+// Write takes in a line of a locker's log. A locker says so when an acquire may come too late to be
+// undone, as after several faults in a row.
 func (j *judge) Write(line []byte) (int, error) {
 	j.say("%s", bytes.TrimSpace(line))
+	if bytes.Contains(line, []byte("undo failed")) {
+		j.excuse(j.c.lease)
+	}
 	return len(line), nil
 }
 
