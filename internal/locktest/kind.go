@@ -101,7 +101,7 @@ func (d Kind) Limit() time.Duration {
 	if d.Virtual || d.Another != nil {
 		return time.Second
 	}
-	return Patience / 4
+	return Patience / 10
 }
 
 // Part runs a part of a case as a test of its own, beside others.
