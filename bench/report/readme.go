@@ -23,7 +23,7 @@ var readmeColumns = []string{"holdfast", "rueidislock", "redsync", "redislock"}
 var readmeRows = []struct{ work, workload, figure, unit, why string }{
 	{
 		"own keys, 1 goroutine", "uncontended/1", speed, "",
-		"One goroutine alone is faster with redsync, which takes a key with a bare SET and whose release wakes nobody.",
+		"One goroutine alone is as fast with redsync and redislock, which take a key with a bare SET and whose release wakes nobody.",
 	},
 	{"own keys, 64 goroutines", "uncontended/64", speed, "", ""},
 	{"one key, 64 goroutines in one process; holdfast: in memory", "hot/64 × 0s", speed, "", ""},

@@ -63,9 +63,19 @@ var targets = []target{
 	{"held/", "holdfast", "server CPU µs/renewal", single, "≤", 0.5},
 	{"held/", "holdfast", "longest script ms", "", "≤", 1},
 
+	{"read ", "rwlock", speed, bestRival, "≥", 1},
+	{"read 99 %/1 × 64", "rwlock", speed, "holdfast", "≥", 1},
+	{"read 99 %/8 × 8 × 1ms", "rwlock", speed, "holdfast", "≥", 1},
+	{"read 50 %/1 × 64 × 1ms", "rwlock", speed, "holdfast", "≥", 1},
+	{"read 50 %/8 × 8 × 1ms", "rwlock", speed, "holdfast", "≥", 1},
+	{"permits ", "semaphore", speed, bestRival, "≥", 1},
+	{"permits ", "semaphore", speed, "holdfast", "≥", 1},
+
 	{"flash sale/", "holdfast", speed, bestRival, "≥", 1},
 	{"recovery/holder killed", "holdfast", recovered, "", "≤", 4400}, // of a lease of 4 s
 	{"recovery/holder killed", "fair", recovered, "", "≤", 4400},
+	{"election/", "holdfast", recovered, bestRival, "≤", 1},
+	{"election/leader killed", "holdfast", recovered, "", "≤", 4400},
 
 	{"fair/uncontended", "fair", speed, "holdfast", "≥", 0.8},
 	{"fair/uncontended", "fair", commands, "", "≤", 2},
