@@ -69,7 +69,7 @@ func (p *race) releases(now pubsub.State) uint64 {
 func (r *racing) lead(k *engine.Key) {
 	k.Lock()
 	p := raceOf(k)
-	seen, remaining, resting := p.seen(), r.engine.Lease, p.turns.active()
+	seen, until, resting := p.seen(), time.Now().Add(r.engine.Lease), p.turns.active()
 	k.Unlock()
 	for {
 		notified := false
@@ -79,7 +79,7 @@ func (r *racing) lead(k *engine.Key) {
 			// (messages not allowed, connection lost) the timed attempts of rest must do.
 			r.subscribe(k, p, min(r.engine.Calls.Timeout, probeWithoutMessages), func(now pubsub.State) bool { return now.Live })
 		case resting:
-			if notified = r.rest(k, p, seen, remaining); notified {
+			if notified = r.rest(k, p, seen, until); notified {
 				r.engine.Woken(k.Name)
 			}
 		}
@@ -97,12 +97,13 @@ func (r *racing) lead(k *engine.Key) {
 		if r.deliver(k, p, a, asked) {
 			return
 		}
-		remaining, resting = a.Remaining, a.Err == nil && a.Hold == nil
+		resting = a.Err == nil && a.Hold == nil
 		if !a.Split {
 			p.tries = max(p.tries-1, 0)
+			until = a.Start.Add(r.longest(a.Remaining)) // the reply may have come late
 		} else {
 			p.tries++
-			remaining = 2*r.engine.Trip() + r.delay(p.tries)
+			until = time.Now().Add(2*r.engine.Trip() + r.delay(p.tries))
 		}
 		if a.Err != nil {
 			// A new subscription ends the pause: Redis is back. Only the subscriptions' one
@@ -305,11 +306,9 @@ func (r *racing) called(k *engine.Key, p *race) bool {
 
 // rest sleeps until there is a reason for the next attempt: a release of another process (or,
 // after stepping back, one for each), one of ours that nobody else listens to, a new
-// subscription, the end of the holder's lease, or no more waiters. It reports whether a message
-// was the reason.
-func (r *racing) rest(k *engine.Key, p *race, before pubsub.State, remaining time.Duration) (notified bool) {
-	began := time.Now()
-	until, blind := began.Add(r.longest(remaining)), began.Add(probeWithoutMessages)
+// subscription, the moment until, or no more waiters. It reports whether a message was the reason.
+func (r *racing) rest(k *engine.Key, p *race, before pubsub.State, until time.Time) (notified bool) {
+	blind := time.Now().Add(probeWithoutMessages)
 	last, due := before.Messages, time.Time{}
 	k.Lock()
 	defer k.Unlock()

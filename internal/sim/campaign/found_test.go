@@ -123,6 +123,31 @@ func TestG4_TheRestOfALateFixedLeaseIsUndone(t *testing.T) {
 	})
 }
 
+// The reply that says how long the holder's lease lasts comes late. The waiter counts from its request,
+// so it has the key a round trip after that lease.
+func TestG4_ALateReplyDoesNotDelayTheNextAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := sim.NewWorld(t, 1, 2, 1)
+		var lockers []*rlock.Locker
+		for p := range w.Links {
+			l, err := rlock.New(w.Clients(p)[0])
+			require.NoError(t, err)
+			defer l.Close()
+			lockers = append(lockers, l)
+		}
+		began := time.Now()
+		_, err := lockers[0].Lock(t.Context(), "k", holdfast.FixedLease(40*time.Second)) // and dies
+		require.NoError(t, err)
+		link := w.Links[1][0]
+		time.AfterFunc(29*time.Second, func() { link.HoldReplies(true) }) // a waiter asks again after its own lease of 30 s
+		time.AfterFunc(33*time.Second, func() { link.HoldReplies(false) })
+		next, err := lockers[1].Lock(t.Context(), "k")
+		require.NoError(t, err)
+		require.Less(t, time.Since(began), 40*time.Second+10*time.Millisecond)
+		require.NoError(t, next.Unlock(t.Context()))
+	})
+}
+
 // A partition holds an acquire for longer than its fixed lease, which is shorter than that of its
 // locker, and the nodes count as away by then. The acquire arrives late, and is undone all the same.
 func TestG4_ALateAcquireOfAShortLeaseIsUndone(t *testing.T) {
