@@ -137,7 +137,7 @@ func TestRedisson(t *testing.T) {
 	all := []workload{
 		holderKilled.workload("Redisson", "Redisson fair", "Redisson spin"), connectionsCut.workload("Redisson"), redisRestarted.workload("Redisson"),
 		sale("Redisson"), {"try", each([]string{"Redisson"}, 0, fleet{8}.does(work{try: true}))}, waiting("wait", 50, 1, "Redisson", "Redisson fair"),
-		held("held", 300, 1500*time.Millisecond, 0, "Redisson"),
+		held("held", 300, 6*time.Second, 0, "Redisson"),
 		readers(50, 1, 8, 0), readers(50, 2, 2, time.Millisecond), permits(2, 1, 8, time.Millisecond), permits(2, 2, 2, 0),
 	}
 	for i, w := range all {

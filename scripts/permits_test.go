@@ -312,7 +312,7 @@ func TestLabelsOfPermits(t *testing.T) {
 func TestF30_PermitsOutOfMemory(t *testing.T) {
 	s, p := permitted3(t)
 	takes(t, p, ofA(1), ofA(2), ofA(3))
-	s.Do(t, "PEXPIRE", "k", "5000")
+	s.Do(t, "PEXPIRE", "k", fmt.Sprint(lease.Milliseconds()))
 	s.Do(t, "HSET", register("k"), "permits", "4")
 	s.Do(t, "CONFIG", "SET", "maxmemory", "1")
 	before, more := state(t, s), NewPermits(p.node, 4)
@@ -325,10 +325,10 @@ func TestF30_PermitsOutOfMemory(t *testing.T) {
 	answers := make([]Answer, 2)
 	score := number(t, s, "ZSCORE", "k", ofA(1))
 	for number(t, s, "ZSCORE", "k", ofA(1)) == score {
-		require.NoError(t, p.Renew(bounded(t), lease+time.Second, []string{"k", "k"}, []string{ofA(1), ofA(2)}, answers))
+		require.NoError(t, p.Renew(bounded(t), 2*lease, []string{"k", "k"}, []string{ofA(1), ofA(2)}, answers))
 		require.Equal(t, []Answer{Renewed, Renewed}, answers)
 	}
-	lasts(t, s, "k", lease+time.Second)
+	lasts(t, s, "k", 2*lease)
 	label := "another"
 	require.True(t, must(p.Recount(bounded(t), "k", ofA(1), Entries{Count: 2, Label: &label}))(t))
 	require.Equal(t, "2 another", text(t, s, "HGET", register("k"), ofA(1)))

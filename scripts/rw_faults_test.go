@@ -89,17 +89,17 @@ func TestRenewReadWriteLocks(t *testing.T) {
 	r.dies(ofC(1))
 	r.s.Do(t, "SET", timeout("k", ofA(2)), "1", "PX", "1000") // without an entry
 	r.s.Do(t, "SET", "string", "x")
-	must(r.rw(ofA(1)).Acquire(bounded(t), nil, ReadWriteAsk{Ask: Ask{"l", writer(ofA(1)), time.Second}}))(t)
+	must(r.rw(ofA(1)).Acquire(bounded(t), nil, ReadWriteAsk{Ask: Ask{"l", writer(ofA(1)), lease}}))(t)
 	r.s.Do(t, "CONFIG", "SET", "maxmemory", "1")
 	keys := []string{"k", "k", "k", "l", "string", "free"}
 	owners := []string{ofA(1), ofC(1), ofA(2), writer(ofA(1)), ofA(1), ofA(1)}
 	answers := make([]Answer, len(keys))
-	require.NoError(t, r.rw(ofA(1)).Renew(bounded(t), lease, keys, owners, answers))
+	require.NoError(t, r.rw(ofA(1)).Renew(bounded(t), 2*lease, keys, owners, answers))
 	require.Equal(t, []Answer{Renewed, NotOurs, NotOurs, Renewed, NotOurs, NotOurs}, answers)
 	lasts(t, r.s, "k", 90*time.Second)
-	lasts(t, r.s, timeout("k", ofA(1)), lease)
-	lasts(t, r.s, timeout("l", writer(ofA(1))), lease)
-	lasts(t, r.s, "l", lease)
+	lasts(t, r.s, timeout("k", ofA(1)), 2*lease)
+	lasts(t, r.s, timeout("l", writer(ofA(1))), 2*lease)
+	lasts(t, r.s, "l", 2*lease)
 	require.Zero(t, number(t, r.s, "EXISTS", timeout("k", ofC(1))))
 
 	r.requireOOM(writer(ofB(7)), "free")
