@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/locktest/contract"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/sim"
+	"github.com/holdfast-go/holdfast/rwlock"
 )
 
 // Readers of one process share a hold: the second makes no call, and only the last releases.
@@ -228,6 +231,59 @@ func TestG9_ReadersThatFollowOneAnotherHaveOneHold(t *testing.T) {
 		_, err := l.RLocker().TryLock(ctx, "k")
 		require.ErrorIs(t, err, holdfast.ErrNotAcquired)
 		require.NoError(t, locktest.Next(t, last, writes).Unlock(ctx))
+	})
+}
+
+// Readers that come while one asks Redis wait for its answer: all have its hold, by one acquire.
+func TestG9_ABurstOfReadersMakesOneAcquire(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, s *sim.Server) {
+		proxy := s.Proxy(t)
+		var asked atomic.Int64
+		proxy.OnRequest(func(cmd []string) redistest.Verdict {
+			if locktest.Verb(cmd) == "acquire" {
+				asked.Add(1)
+			}
+			return redistest.Pass
+		})
+		l, err := rwlock.New(s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }))
+		require.NoError(t, err)
+		defer l.Close()
+		require.NoError(t, locktest.Cycle(l.RLocker(), t.Context(), "k")) // Redis has the scripts
+		for range 2 {
+			asked.Store(0)
+			var readers []<-chan locktest.Acquired
+			for range 50 {
+				readers = append(readers, locktest.GoLock(l.RLocker(), t.Context(), "k"))
+			}
+			for _, reader := range readers {
+				defer locktest.Got(t, reader).Unlock(t.Context())
+			}
+			require.LessOrEqual(t, asked.Load(), int64(1))
+			time.Sleep(time.Second) // their tenure is over
+		}
+	})
+}
+
+// A reader asks Redis whether it may share a hold that has had its tenure. Its context ends that, also
+// while a connection is being made.
+func TestG9_AContextEndsTheQuestionWhetherToShare(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, s *sim.Server) {
+		proxy := s.Proxy(t)
+		l, err := rwlock.New(s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }))
+		require.NoError(t, err)
+		held := locktest.Lock(t, l.RLocker(), t.Context(), "k")
+		proxy.HoldReplies(true)
+		proxy.Cut()
+		time.Sleep(time.Second)
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, err = l.RLocker().Lock(ctx, "k")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Less(t, time.Since(began), 200*time.Millisecond)
+		proxy.HoldReplies(false)
+		require.NoError(t, held.Unlock(t.Context()))
+		require.NoError(t, l.Close())
 	})
 }
 

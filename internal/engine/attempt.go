@@ -99,7 +99,7 @@ func (e *Engine) judge(k *Key, owner string, t Terms, start time.Time, said scri
 		return a
 	}
 	took := time.Since(start)
-	e.trips.Note(took)
+	e.trips.NoteRTT(took)
 	switch {
 	case said.Gone:
 	case !said.OK:

@@ -17,7 +17,7 @@ type Key struct {
 	waiters *waiters // nil until the first waiter
 	ending  *Hold    // the last of those being released; nil: none
 	calls   int32    // first attempts, releases and loops under way
-	asking  bool     // a first attempt is under way whose hold may be shared
+	asking  int      // first attempts under way whose holds may be shared
 }
 
 // NewKey returns the state of a key that is neither held nor wanted here.

@@ -113,7 +113,9 @@ func (e *Engine) tryOrWait(ctx context.Context, name string, t Terms, onPlace fu
 		err = holdfast.ErrClosed
 	case e.asks(k, t, wait):
 		k = e.begin(sh, name)
-		k.asking = e.Shares && t.Plain()
+		if e.Shares && t.Plain() {
+			k.asking++
+		}
 		sh.Unlock()
 		lease, w, err = e.firstAttempt(ctx, k, t, onPlace, wait)
 		return lease, k, w, err
@@ -146,8 +148,12 @@ func (e *Engine) asks(k *Key, t Terms, wait bool) bool {
 	case !e.Several || k.First() != nil: // those that wait here come first
 		return false
 	}
-	return !wait || k.calls < mostAtOnce && !(k.asking && t.Plain())
+	return !wait || k.calls < mostAtOnce && !k.Asking(t)
 }
+
+// Asking says whether a first attempt is under way that serves a waiter with these terms too, if it
+// succeeds. The key is locked.
+func (k *Key) Asking(t Terms) bool { return k.asking > 0 && t.Plain() }
 
 // firstAttempt is the attempt of a caller that found no other caller here, or, with
 // Config.Several, none that waits, or of a reader that does not wait. It runs on the caller's own goroutine, which saves an
@@ -166,7 +172,9 @@ func (e *Engine) firstAttempt(ctx context.Context, k *Key, t Terms, onPlace func
 	done()
 
 	k.Lock()
-	k.asking = false
+	if k.Asking(t) {
+		k.asking--
+	}
 	if lease == nil {
 		if lease = e.Take(k, a, e.Calls.Since(a.Start)); lease != nil {
 			k.ServeReaders()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/planted"
 )
 
@@ -47,8 +48,10 @@ func (e *Engine) shareAgain(ctx context.Context, k *Key, t Terms) *holdfast.Leas
 	if h == nil || e.MaxHold > 0 { // a cap counts from the acquire: it would end the call too early
 		return nil
 	}
-	may, err := e.backend.(Shared).MayShare(ctx, k.Name, h.Owner)
-	if e.Calls.Noted(k.Name, err) != nil || !may {
+	may, err := calls.Noted(ctx, e.Calls, k.Name, func(ctx context.Context) (bool, error) {
+		return e.backend.(Shared).MayShare(ctx, k.Name, h.Owner)
+	})
+	if err != nil || !may {
 		return nil
 	}
 	k.Lock()

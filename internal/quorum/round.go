@@ -52,7 +52,7 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	}
 	start := time.Now()
 	r.ask(ctx, q.nodes)
-	q.trips.Note(time.Since(start))
+	q.trips.NoteRTT(time.Since(start))
 	for range reAsks {
 		others := r.leads()
 		if len(others) == 0 || !r.pause(ctx) || time.Since(start) >= q.NodeTimeout {

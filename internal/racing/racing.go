@@ -35,8 +35,8 @@ func (r *racing) usualReleases(k *engine.Key) *calls.Average {
 	return &r.usual[k.Shard()]
 }
 
-func (r *racing) Join(k *engine.Key, _ *engine.Waiter) engine.Ticket {
-	if r.engine.Several { // nobody else need be about to begin the loop
+func (r *racing) Join(k *engine.Key, w *engine.Waiter) engine.Ticket {
+	if r.engine.Several && !k.Asking(w.Terms) { // nobody else need be about to begin the loop
 		r.Settle(k)
 	}
 	return nil

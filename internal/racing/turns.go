@@ -59,6 +59,7 @@ func (t *turns) stepBack(others int, seen pubsub.State, now time.Time, trip time
 		}
 		return
 	}
+	t.sent = min(t.sent, seen.Messages) // a message of ours may have been lost
 	t.distance = uint64(others)
 	t.target = t.foreign(seen) + t.distance
 	t.began, t.probe = now, now.Add(4*trip)

@@ -116,6 +116,17 @@ func TestTurnsAreNotPushedAwayByOwnReleases(t *testing.T) {
 	require.True(t, turns.mine(seen(7), later))
 }
 
+// Messages of ours that were lost hide no release of another for ever.
+func TestTurnsForgetMessagesThatWereLost(t *testing.T) {
+	now := time.Now()
+	var turns turns
+	for range 5 {
+		turns.published()
+	}
+	turns.stepBack(1, seen(1), now, time.Millisecond)
+	require.True(t, turns.mine(seen(2), now))
+}
+
 func TestTurnsDoNotCountAReleaseOfOursThatIsUnderWay(t *testing.T) {
 	now := time.Now()
 	var turns turns

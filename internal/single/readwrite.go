@@ -111,6 +111,13 @@ func (r *ReadWrite) wish(key string) *wish {
 	return w
 }
 
+// waits says whether callers wait for key.
+func (r *ReadWrite) waits(key string) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.waiting[key] != nil
+}
+
 // Release ends a hold, alone or in a batch.
 func (r *ReadWrite) Release(ctx context.Context, key, owner string, lastFence int64) (scripts.Released, error) {
 	return r.end(ctx, scripts.Ending{Key: key, Owner: owner, LastFence: lastFence})
@@ -128,6 +135,9 @@ func (r *ReadWrite) end(ctx context.Context, e scripts.Ending) (scripts.Released
 		h.Wish = wishLasts
 	}
 	said, err := r.ends.do(ctx, none{}, h)
+	if h.Wish > 0 && !r.waits(e.Key) { // nobody waits any more, and this may have been later than the withdrawal
+		r.withdraw(e.Key)
+	}
 	said.Listeners = 0
 	return said, err
 }
@@ -159,6 +169,11 @@ func (s wishing) Close() {
 	}
 	r.mu.Unlock()
 	if s.wish.noted.Load() {
-		r.calls.Background(func() { _ = r.Withdraw(r.calls.Context(), s.key) }) // else it ends by itself
+		r.withdraw(s.key)
 	}
+}
+
+// withdraw ends a wish in the background. If that fails, the wish ends by itself.
+func (r *ReadWrite) withdraw(key string) {
+	r.calls.Background(func() { _ = r.Withdraw(r.calls.Context(), key) })
 }

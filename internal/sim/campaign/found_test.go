@@ -2,6 +2,7 @@ package campaign_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -145,6 +146,60 @@ func TestG4_ALateReplyDoesNotDelayTheNextAttempt(t *testing.T) {
 		require.NoError(t, err)
 		require.Less(t, time.Since(began), 40*time.Second+10*time.Millisecond)
 		require.NoError(t, next.Unlock(t.Context()))
+	})
+}
+
+// Replies of many calls come late at once. That says little of the next round trip, so processes that let
+// each other go first do not wait for long.
+func TestG4_AStallDoesNotSpoilTheRoundTrip(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := sim.NewWorld(t, 1, 3, 1)
+		var lockers []*rlock.Locker
+		for p := range w.Links {
+			l, err := rlock.New(w.Clients(p)[0], holdfast.WithLocalHandover(20*time.Millisecond))
+			require.NoError(t, err)
+			defer l.Close()
+			lockers = append(lockers, l)
+		}
+		leases := make(chan *holdfast.Lease, 4)
+		wait := func(ctx context.Context, p int) {
+			go func() {
+				if l, err := lockers[p].Lock(ctx, "k"); err == nil {
+					leases <- l
+				}
+			}()
+			time.Sleep(100 * time.Millisecond)
+		}
+		held, err := lockers[0].Lock(t.Context(), "k")
+		require.NoError(t, err)
+		gone, cancel := context.WithCancel(t.Context())
+		for _, p := range []int{1, 1} {
+			wait(t.Context(), p)
+		}
+		wait(gone, 2)
+		wait(t.Context(), 0)
+		for _, p := range []int{0, 1} {
+			w.Links[p][0].HoldReplies(true)
+			for i := range 16 {
+				go func() { _ = lockers[p].Do(t.Context(), fmt.Sprint("another", p, i), func(context.Context) error { return nil }) }()
+			}
+		}
+		time.Sleep(3 * time.Second)
+		for _, p := range []int{0, 1} {
+			w.Links[p][0].HoldReplies(false)
+		}
+		time.Sleep(time.Second)
+		w.Links[2][0].HoldRequests(true) // it is gone, but Redis counts it as a listener
+		cancel()
+		require.NoError(t, held.Unlock(t.Context()))
+		for range 3 {
+			began := time.Now()
+			l := <-leases
+			require.Less(t, time.Since(began), 200*time.Millisecond)
+			time.Sleep(50 * time.Millisecond)
+			require.NoError(t, l.Unlock(t.Context()))
+		}
+		w.Links[2][0].HoldRequests(false)
 	})
 }
 
