@@ -91,7 +91,8 @@ type OutageBeganEvent struct {
 	Err    error
 }
 
-// OutageEndedEvent: Redis has answered again, or no call went to it for the length of a lease.
+// OutageEndedEvent: Redis has answered again, or answers elsewhere after no call went to it for the length
+// of a lease, or the locker is closed. A locker that makes no call does not notice.
 type OutageEndedEvent struct {
 	Server string
 	Lasted time.Duration

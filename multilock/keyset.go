@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/holdfast-go/holdfast"
@@ -55,7 +56,7 @@ func (k KeySet) inOrder(ctx context.Context, opts []holdfast.LockOption) ([]lock
 			if other.orderName == p.orderName {
 				return nil, errs.Invalid("multilock: keys of several lockers need an OrderName for each; two have %q", p.orderName)
 			}
-			if other.locker == p.locker { // its keys would follow the order of the two names
+			if reflect.ValueOf(p.locker).Comparable() && other.locker == p.locker { // its keys would follow the order of the two names
 				return nil, errs.Invalid("multilock: %q and %q are of one locker; name all its keys in one call of Keys", other.orderName, p.orderName)
 			}
 		}

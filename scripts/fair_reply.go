@@ -172,8 +172,8 @@ func parseHeartbeatReply(m rueidis.RedisMessage, owners int) HeartbeatReply {
 	if l.Grant, err = parseGrant(values[1], nil); err != nil {
 		return HeartbeatReply{Err: err}
 	}
-	if l.Place, err = placeOf(values[2]); err != nil {
-		return HeartbeatReply{Err: err}
+	if l.Place, err = placeOf(values[2]); err != nil || l.Place > 0 && owners == 0 {
+		return HeartbeatReply{Err: errReply}
 	}
 	if l.Label, err = values[3].ToString(); err != nil {
 		return HeartbeatReply{Err: errReply}

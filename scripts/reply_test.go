@@ -146,6 +146,7 @@ func FuzzReplies(f *testing.F) {
 		}
 		kept(l.Grant)
 		require.Subset(t, []int{0, 1}, l.Absent)
+		require.Zero(t, parseHeartbeatReply(m, 0).Place, "of no owner")
 	})
 }
 

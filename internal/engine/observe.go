@@ -85,6 +85,11 @@ func (o *observer) close() {
 	if o == nil {
 		return
 	}
+	o.mu.Lock()
+	for server, out := range o.outages {
+		o.ends(server, out, o.now())
+	}
+	o.mu.Unlock()
 	close(o.closing)
 	limit := time.NewTimer(lastEvents)
 	defer limit.Stop()
@@ -256,10 +261,15 @@ func (o *observer) answered(ctx context.Context, name string, err error) {
 	} else {
 		for name, out := range o.outages {
 			if name == server || now-out.last > o.engine.Lease { // nobody asks a server that another has replaced
-				delete(o.outages, name)
-				put(o, o.to.OutageEnded, &o.dropped.OutageEnded, holdfast.OutageEndedEvent{Server: name, Lasted: now - out.began})
+				o.ends(name, out, now)
 			}
 		}
 	}
 	o.away.Store(int64(len(o.outages)))
+}
+
+// ends notes the end of a server's outage. mu is held.
+func (o *observer) ends(server string, out silence, now time.Duration) {
+	delete(o.outages, server)
+	put(o, o.to.OutageEnded, &o.dropped.OutageEnded, holdfast.OutageEndedEvent{Server: server, Lasted: now - out.began})
 }

@@ -54,7 +54,6 @@ func TestObserverOutagesByServer(t *testing.T) {
 			OutageBegan: func(e holdfast.OutageBeganEvent) { told = append(told, e) },
 			OutageEnded: func(e holdfast.OutageEndedEvent) { told = append(told, e) },
 		})
-		defer e.observer.close()
 		tells := func(key string, err error, want ...any) {
 			t.Helper()
 			e.observer.answered(t.Context(), key, err)
@@ -86,6 +85,10 @@ func TestObserverOutagesByServer(t *testing.T) {
 		e.observer.answered(late, "a", unsent) // nobody was asked
 		tells("a", away)
 		tells("a", refusal{}, holdfast.OutageEndedEvent{Server: "server of a"}) // an answer
+		tells("a", away, holdfast.OutageBeganEvent{Server: "server of a", Err: away})
+		time.Sleep(time.Second)
+		e.observer.close()
+		require.Equal(t, []any{holdfast.OutageEndedEvent{Server: "server of a", Lasted: time.Second}}, told)
 	})
 }
 

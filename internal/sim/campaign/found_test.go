@@ -181,7 +181,9 @@ func TestG4_AStallDoesNotSpoilTheRoundTrip(t *testing.T) {
 		for _, p := range []int{0, 1} {
 			w.Links[p][0].HoldReplies(true)
 			for i := range 16 {
-				go func() { _ = lockers[p].Do(t.Context(), fmt.Sprint("another", p, i), func(context.Context) error { return nil }) }()
+				go func() {
+					_ = lockers[p].Do(t.Context(), fmt.Sprint("another", p, i), func(context.Context) error { return nil })
+				}()
 			}
 		}
 		time.Sleep(3 * time.Second)
