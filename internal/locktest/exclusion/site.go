@@ -46,7 +46,7 @@ func standalone(t *testing.T) *site {
 	server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "no")
 	return &site{
 		servers: []*redistest.Server{server}, addrs: []string{server.Addr()}, open: server.Client,
-		lease: 300 * time.Millisecond, longest: 600 * time.Millisecond, long: 3, keys: 4, grants: 520,
+		lease: 300 * time.Millisecond, longest: 600 * time.Millisecond, long: 3, keys: 4, grants: 240,
 		beat: 300 * time.Millisecond, pace: 2 * time.Second,
 		faults: []fault{
 			{"server killed", func(time.Duration) { server.Kill(); server.Restart() }},
@@ -73,7 +73,7 @@ func sentinels(t *testing.T) *site {
 		servers: append(set.Replicas(), set.Master()), addrs: addrs, masterSet: redistest.MasterSet, masters: 1, open: set.Client,
 		owner:  func(string) *redistest.Server { return set.AwaitMaster(t, nil) },
 		settle: func() { set.AwaitReplicas(t) },
-		lease:  1800 * time.Millisecond, longest: 6 * time.Second, long: 10, keys: 16, grants: 160,
+		lease:  1800 * time.Millisecond, longest: 6 * time.Second, long: 10, keys: 16, grants: 110,
 		beat: 600 * time.Millisecond, pace: time.Second,
 		faults: []fault{
 			{"master killed", killed},
@@ -106,7 +106,7 @@ func cluster(t *testing.T) *site {
 		servers: slices.Concat(c.Masters(t), c.Replicas(t)), masters: 3, open: c.Client,
 		owner:  func(key string) *redistest.Server { return c.Owner(t, key) },
 		settle: func() { c.AwaitReplicas(t) },
-		lease:  1800 * time.Millisecond, longest: 6 * time.Second, long: 10, keys: 16, grants: 160,
+		lease:  1800 * time.Millisecond, longest: 6 * time.Second, long: 10, keys: 16, grants: 110,
 		beat: 600 * time.Millisecond, pace: time.Second,
 	}
 	for _, node := range s.servers {
