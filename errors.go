@@ -84,10 +84,10 @@ type NodeError struct {
 
 // NodeStatus is the state of one node; see Nodes of multilock.
 type NodeStatus struct {
-	Node string        // its address, without credentials
-	Vote bool          // it votes
-	Left time.Duration // until it votes, if it has just been started, emptied or promoted
-	Err  error         // why it does not vote, however long one waits
+	Node      string        // its address, without credentials
+	Vote      bool          // it votes
+	Remaining time.Duration // until it votes, if it has just been started, emptied or promoted
+	Err       error         // why it does not vote, however long one waits
 }
 
 func (e *QuorumError) Error() string {

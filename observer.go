@@ -34,7 +34,7 @@ type How string
 
 const (
 	ByCall     How = "call"      // Redis gave it to an attempt of this locker
-	ByHandOver How = "hand-over" // from a section of this locker; of readers, perhaps after a call that asks whether a writer waits
+	ByHandover How = "hand-over" // from a section of this locker; of readers, perhaps after a call that asks whether a writer waits
 	ByGrant    How = "grant"     // fair: Redis gave it to a waiter in its queue
 	ByReentry  How = "re-entry"  // by a context bound to a lease
 )

@@ -250,8 +250,8 @@ func (k *keyState) holdsOf(l *Locker) (all []*hold) {
 	return all
 }
 
-// unmet says why w is not served.
-func (k *keyState) unmet(w *waiter) error {
+// whyNot says why w is not served.
+func (k *keyState) whyNot(w *waiter) error {
 	switch d := k.first(); {
 	case w.outer == nil && d != nil && d.locker == w.locker && !d.over && !d.locker.reads:
 		return errs.HeldHere{For: time.Since(d.granted), Label: d.label}
@@ -336,7 +336,7 @@ func (m *memory) enter(ctx context.Context, l *Locker, key string, o holdfast.Lo
 		case !slices.Contains(k.waiters, w):
 			return
 		case !wait:
-			err = k.unmet(w)
+			err = k.whyNot(w)
 		case outer == nil && l.settings.MaxWaiters > 0 && k.waitersOf(l) > l.settings.MaxWaiters:
 			err = holdfast.ErrTooManyWaiters
 		}
@@ -362,7 +362,7 @@ func (m *memory) withdraw(ctx context.Context, w *waiter) (*holdfast.Lease, erro
 	err := error(nil)
 	m.do(func() {
 		if w.key.remove(w) {
-			err = w.key.unmet(w)
+			err = w.key.whyNot(w)
 		}
 	})
 	if err == nil {

@@ -136,7 +136,7 @@ func ExampleLocker_DeclareNothingHeld() {
 		panic(err)
 	}
 	for _, n := range locker.Nodes(context.Background()) {
-		fmt.Println(n.Node, n.Vote, n.Left, n.Err)
+		fmt.Println(n.Node, n.Vote, n.Remaining, n.Err)
 	}
 }
 

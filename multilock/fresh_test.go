@@ -35,7 +35,7 @@ func TestFreshNodes(t *testing.T) {
 		}
 		for _, n := range l.Nodes(w.Context()) {
 			require.False(w, n.Vote)
-			require.Positive(w, n.Left)
+			require.Positive(w, n.Remaining)
 			require.NoError(w, n.Err)
 		}
 

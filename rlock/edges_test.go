@@ -87,7 +87,7 @@ func TestRefusedCallsDoNotCheckTheServer(t *testing.T) {
 
 // The listeners of a lease hear of its end before the next lease begins, even when the key
 // stays within the process.
-func TestG1_HandOverComesAfterTheEndIsNotified(t *testing.T) {
+func TestG1_HandoverComesAfterTheEndIsNotified(t *testing.T) {
 	s := redistest.Start(t)
 	l := userLocker(t, s.Client(t), holdfast.WithLocalHandover(30*time.Second))
 	ctx := context.Background()

@@ -401,7 +401,7 @@ func TestG1_Mixed(t *testing.T) {
 }
 
 // A writer's hold is not handed over while a reader is beside it.
-func TestG1_NoHandOverBesideAReader(t *testing.T) {
+func TestG1_NoHandoverBesideAReader(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *sim.Server) {
 		l := userLocker(t, s, holdfast.WithLocalHandover(20*time.Second))
 		ctx := t.Context()

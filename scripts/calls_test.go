@@ -75,12 +75,12 @@ var inOrder = family{
 		"release":          func(c client) error { return errOf(c.fair.Release(c.ctx, c.key, c.owner, 0, false)) },
 		"release in doubt": func(c client) error { return errOf(c.fair.Release(c.ctx, c.key, c.owner, 1, true, ofA(2))) },
 		"release each": func(c client) error {
-			holds := []FairHold{{Hold: Hold{c.key, c.owner}}, {Hold: Hold{c.key, ofA(2)}}}
+			holds := []FairHold{{KeyOwner: KeyOwner{c.key, c.owner}}, {KeyOwner: KeyOwner{c.key, ofA(2)}}}
 			return errOf(first(2, func(said []Result[Passed]) error { return c.fair.ReleaseEach(c.ctx, holds, said) }))
 		},
 		"leave": func(c client) error { return errOf(c.fair.Leave(c.ctx, c.key, 1, c.owner, ofA(2))) },
 		"leave each": func(c client) error {
-			holds := []Hold{{c.key, c.owner}, {c.key, ofA(2)}}
+			holds := []KeyOwner{{c.key, c.owner}, {c.key, ofA(2)}}
 			return errOf(first(2, func(said []Result[Passed]) error { return c.fair.LeaveEach(c.ctx, holds, said) }))
 		},
 		"heartbeat": func(c client) error {

@@ -206,8 +206,8 @@ func TestFairReleaseEach(t *testing.T) {
 	r.s.Do(t, "SET", "string", "x")
 
 	holds := []FairHold{
-		{Hold: Hold{"k", ofA(1)}}, {Hold: Hold{"string", ofA(9)}}, {Hold: Hold{"others", ofA(3)}},
-		{Hold: Hold{"free", ofA(9)}}, {Hold: Hold{"alone", ofA(4)}},
+		{KeyOwner: KeyOwner{"k", ofA(1)}}, {KeyOwner: KeyOwner{"string", ofA(9)}}, {KeyOwner: KeyOwner{"others", ofA(3)}},
+		{KeyOwner: KeyOwner{"free", ofA(9)}}, {KeyOwner: KeyOwner{"alone", ofA(4)}},
 	}
 	ended := Result[Passed]{Value: Passed{Ours: true}}
 	said := make([]Result[Passed], len(holds))
@@ -231,7 +231,7 @@ func TestFairLeaveEach(t *testing.T) {
 	f := r.of(ofA(1))
 	r.follow(ofA(1), ofA(2), ofA(3))
 	r.s.Do(t, "SET", "string", "x")
-	holds := []Hold{{"k", ofA(1)}, {"string", ofA(9)}, {"free", ofA(4)}}
+	holds := []KeyOwner{{"k", ofA(1)}, {"string", ofA(9)}, {"free", ofA(4)}}
 	said := make([]Result[Passed], len(holds))
 	for _, grant := range []Grant{granted(ofA(2)), {}} { // again: nobody is served
 		require.NoError(t, f.LeaveEach(bounded(t), holds, said))

@@ -16,13 +16,13 @@ func (f *Fair) AcquireEach(ctx context.Context, asks []Ask, results []Result[Acq
 	return invokeEach(ctx, f.node, fairAcquireEach, len(asks), keys, args, results, parseAcquired)
 }
 
-// Hold is a lock and its holder, or an owner that wants to be.
-type Hold struct{ Key, Owner string }
+// KeyOwner is a lock and its holder, or an owner that wants to be.
+type KeyOwner struct{ Key, Owner string }
 
 // FairHold is a hold of a lock, and the last fence number used of it if reserved ones
 // are left over, else 0.
 type FairHold struct {
-	Hold
+	KeyOwner
 	LastFence int64
 }
 
@@ -42,7 +42,7 @@ func (f *Fair) ReleaseEach(ctx context.Context, holds []FairHold, results []Resu
 
 // LeaveEach does as Leave for each of holds by itself, of which a call may still arrive,
 // and fills results, one for each.
-func (f *Fair) LeaveEach(ctx context.Context, holds []Hold, results []Result[Passed]) error {
+func (f *Fair) LeaveEach(ctx context.Context, holds []KeyOwner, results []Result[Passed]) error {
 	keys, args := f.each(len(holds))
 	for _, h := range holds {
 		if err := CheckKey(h.Key); err != nil {

@@ -122,7 +122,7 @@ func TestFenceCounter(t *testing.T) {
 			return must(r.of(owner).Release(ctx, "k", owner, last, false))(t).Ours
 		}},
 		"fair each": {r.acquire, func(owner string, last int64) bool {
-			holds := []FairHold{{Hold{"k", owner}, last}}
+			holds := []FairHold{{KeyOwner{"k", owner}, last}}
 			return must(first(1, func(said []Result[Passed]) error { return r.of(owner).ReleaseEach(ctx, holds, said) }))(t).Ours
 		}},
 	} {

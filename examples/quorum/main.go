@@ -137,7 +137,7 @@ func watch(ctx context.Context, c *counter, locker *multilock.Locker) error {
 			case n.Vote:
 				states = append(states, "vote")
 			default:
-				states = append(states, fmt.Sprintf("no vote for %.1fs", n.Left.Seconds()))
+				states = append(states, fmt.Sprintf("no vote for %.1fs", n.Remaining.Seconds()))
 			}
 		}
 		done()

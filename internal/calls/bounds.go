@@ -42,16 +42,16 @@ func After(base context.Context, d time.Duration) context.Context {
 
 // Context returns the context of a call that no caller can cancel.
 func (b *Bounds) Context() context.Context {
-	present := b.current.Load()
-	if present != nil && time.Since(present.made) < b.Timeout/4 {
-		return present
+	current := b.current.Load()
+	if current != nil && time.Since(current.made) < b.Timeout/4 {
+		return current
 	}
 	ctx, cancel := context.WithTimeout(b.Base, b.Timeout+b.Timeout/4)
 	next := &shared{Context: ctx, cancel: cancel, made: time.Now()}
 	if b.Hidden {
 		next.Context = hidden{ctx}
 	}
-	if !b.current.CompareAndSwap(present, next) {
+	if !b.current.CompareAndSwap(current, next) {
 		cancel()
 		return b.current.Load()
 	}

@@ -79,8 +79,8 @@ func (c *Calls) Begin() { c.work.Add(1) }
 // End ends work of Begin.
 func (c *Calls) End() { c.work.Done() }
 
-// Over says whether the time of Close is over.
-func (c *Calls) Over() bool { return c.Base.Err() != nil }
+// CloseTimedOut says whether the time of Close is over.
+func (c *Calls) CloseTimedOut() bool { return c.Base.Err() != nil }
 
 // ServerOf names the server of the key of a name, if it is known and not the same for all.
 func (c *Calls) ServerOf(name string) string {
@@ -119,9 +119,9 @@ func (c *Calls) Note(name string, err error) {
 	}
 }
 
-// Noted is Note that returns the error as ours.
-func (c *Calls) Noted(name string, err error) error {
-	err = c.Ours(err)
+// NotePublic is Note that returns what Public does.
+func (c *Calls) NotePublic(name string, err error) error {
+	err = c.Public(err)
 	c.Note(name, err)
 	return err
 }

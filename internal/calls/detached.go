@@ -40,8 +40,8 @@ func Detach[T any](ctx context.Context, spawn func(func()) error, call func(cont
 	}
 }
 
-// Noted is Detached that makes the error ours and remembers whether Redis answered.
-func Noted[T any](ctx context.Context, c *Calls, name string, call func(context.Context) (T, error)) (T, error) {
+// DetachedNoted is Detached with NotePublic.
+func DetachedNoted[T any](ctx context.Context, c *Calls, name string, call func(context.Context) (T, error)) (T, error) {
 	value, err := Detached(ctx, c, name, call)
-	return value, c.Noted(name, err)
+	return value, c.NotePublic(name, err)
 }

@@ -26,9 +26,9 @@ func Known(err error) error {
 	return err
 }
 
-// Ours hides the contexts of calls: an error may show only that of the caller. It
+// Public hides the contexts of calls: an error may show only that of the caller. It
 // also names the server, as network errors do by themselves.
-func (c *Calls) Ours(err error) error {
+func (c *Calls) Public(err error) error {
 	if err == nil {
 		return nil
 	}

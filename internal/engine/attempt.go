@@ -22,7 +22,7 @@ type Attempt struct {
 	Hold      *Hold         // nil unless acquired in time
 	Remaining time.Duration // of another's lease, if another holds the key
 	Split     bool          // several asked at once, and perhaps none holds the key
-	Unmet     error         // the backend's reason, which matches ErrNotAcquired; nil: it gives none
+	Why       error         // the backend's reason, which matches ErrNotAcquired; nil: it gives none
 	Err       error         // why there was no answer
 	Orphan    *Orphan       // what it may have left in Redis; nil: nothing
 }
@@ -37,17 +37,17 @@ func (a Attempt) Known() error {
 	switch {
 	case a.Err != nil:
 		return calls.Known(a.Err)
-	case a.Unmet != nil:
-		return a.Unmet
+	case a.Why != nil:
+		return a.Why
 	}
 	return holdfast.ErrNotAcquired
 }
 
 // Attempt makes one attempt. If it may have been carried out, or its reply came too late, it
 // leaves an orphan, which the caller has to undo.
-func (e *Engine) Attempt(ctx context.Context, k *Key, t Terms, numbers int64) Attempt {
+func (e *Engine) Attempt(ctx context.Context, k *Key, t Terms, reserve int64) Attempt {
 	owner, start := e.NewOwner(), time.Now()
-	said, err := e.acquire(ctx, k.Name, owner, t, numbers)
+	said, err := e.acquire(ctx, k.Name, owner, t, reserve)
 	e.observer.answered(ctx, k.Name, err)
 	return e.judge(k, owner, t, start, said, err)
 }
@@ -61,21 +61,21 @@ func (e *Engine) NewOwner() string {
 	return string(append(b, e.OwnerSuffix...))
 }
 
-func (e *Engine) acquire(ctx context.Context, name, owner string, t Terms, numbers int64) (scripts.Acquired, error) {
+func (e *Engine) acquire(ctx context.Context, name, owner string, t Terms, reserve int64) (scripts.Acquired, error) {
 	if e.Calls.Answering(name) { // as calls.Detached, but without its closure
-		return e.ask(ctx, name, owner, t, numbers)
+		return e.ask(ctx, name, owner, t, reserve)
 	}
 	if !e.undoingOf(name, false).awaitRoom(ctx) {
 		return scripts.Acquired{}, errHeldBack
 	}
 	return calls.Detached(ctx, e.Calls, name, func(ctx context.Context) (scripts.Acquired, error) {
-		return e.ask(ctx, name, owner, t, numbers)
+		return e.ask(ctx, name, owner, t, reserve)
 	})
 }
 
-func (e *Engine) ask(ctx context.Context, name, owner string, t Terms, numbers int64) (scripts.Acquired, error) {
+func (e *Engine) ask(ctx context.Context, name, owner string, t Terms, reserve int64) (scripts.Acquired, error) {
 	if t.beside == nil {
-		return e.backend.Acquire(ctx, name, owner, t.Lease, numbers)
+		return e.backend.Acquire(ctx, name, owner, t.Lease, reserve)
 	}
 	said, err := e.backend.(Shared).AcquireBeside(ctx, name, owner, t.beside.Owner(), t.Lease)
 	said.Fence, said.FenceEnd = t.beside.Fence(), t.beside.Fence()
@@ -87,7 +87,7 @@ func (e *Engine) judge(k *Key, owner string, t Terms, start time.Time, said scri
 	if planted.TrustFromReply {
 		start = time.Now()
 	}
-	a := Attempt{Start: start, Err: e.Calls.Noted(k.Name, err)}
+	a := Attempt{Start: start, Err: e.Calls.NotePublic(k.Name, err)}
 	switch scripts.OutcomeOf(a.Err) {
 	case scripts.Done:
 	case scripts.Unknown, scripts.Doubtful:
@@ -99,11 +99,11 @@ func (e *Engine) judge(k *Key, owner string, t Terms, start time.Time, said scri
 		return a
 	}
 	took := time.Since(start)
-	e.trips.NoteRTT(took)
+	e.rtt.NoteRTT(took)
 	switch {
 	case said.Gone:
 	case !said.OK:
-		a.Remaining, a.Split, a.Unmet = said.Remaining, said.Split, said.Why
+		a.Remaining, a.Split, a.Why = said.Remaining, said.Split, said.Why
 	case took < t.Lease-watchdog.Margin(t.Lease):
 		a.Hold = e.NewHold(k, owner, t, start, said, nil)
 	default:
@@ -120,7 +120,7 @@ func (e *Engine) Take(k *Key, a Attempt, since time.Duration) *holdfast.Lease {
 	switch h := a.Hold; {
 	case h == nil:
 		return nil
-	case h.over:
+	case h.lost:
 		e.backend.Abandoned(k.Name, h.Owner)
 		return nil
 	case k.closed, // Close has been here

@@ -15,9 +15,9 @@ import (
 type Backend interface {
 	// Calls bounds its calls. It is always the same.
 	Calls() *calls.Calls
-	// Acquire makes owner the holder of name if that is free. With fencing, the hold
-	// reserves as many fences as numbers says.
-	Acquire(ctx context.Context, name, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error)
+	// Acquire makes owner the holder of name if that is free. With fencing,
+	// reserve is how many fences the hold gets.
+	Acquire(ctx context.Context, name, owner string, lease time.Duration, reserve int64) (scripts.Acquired, error)
 	// Recount sets the owner's entries.
 	Recount(ctx context.Context, name, owner string, entries scripts.Entries) (ours bool, err error)
 	// Renew pushes out the expiry of many holds; one answer for each.

@@ -52,7 +52,7 @@ func (sh *shard) close() (holds []*Hold) {
 			h.end(holdfast.ErrClosed)
 			k.forget(h)
 		}
-		sh.engine.waits.Settle(k)
+		sh.engine.discipline.Settle(k)
 	}
 	return holds
 }

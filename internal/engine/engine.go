@@ -25,31 +25,31 @@ type Config struct {
 
 // Engine manages all keys of one locker. Safe for concurrent use.
 type Engine struct {
-	Config                  // immutable after New
-	backend   Backend       // immutable after New
-	waits     Discipline    // how waiters get a key; immutable after New
-	readers   *Engine       // the readers of the same keys, if this is of writers; nil: there are none; see Pair
-	writers   *Engine       // the writers of the same keys, if this is of readers; nil: there are none
-	Calls     *calls.Calls  // immutable after New
-	observer  *observer     // nil: there is none; immutable after New
-	seed      maphash.Seed  // immutable after New
-	shards    [Shards]shard // by hash of the key's name
-	owners    atomic.Uint64
-	watchdogs watchdogs
-	undoings  sync.Map // by {server, refused}: *undoing
-	pool      waiterPool
-	trips     calls.Average // time of an acquire's round trip
-	begun     sync.Once
-	closing   atomic.Bool
-	closed    chan struct{} // Close closes it after all shards
-	ended     chan struct{} // closed at the end of Close
-	remains   remains
+	Config                   // immutable after New
+	backend    Backend       // immutable after New
+	discipline Discipline    // how waiters get a key; immutable after New
+	readers    *Engine       // the readers of the same keys, if this is of writers; nil: there are none; see Pair
+	writers    *Engine       // the writers of the same keys, if this is of readers; nil: there are none
+	Calls      *calls.Calls  // immutable after New
+	observer   *observer     // nil: there is none; immutable after New
+	seed       maphash.Seed  // immutable after New
+	shards     [Shards]shard // by hash of the key's name
+	owners     atomic.Uint64
+	watchdogs  watchdogs
+	undoings   sync.Map // by {server, refused}: *undoing
+	pool       waiterPool
+	rtt        calls.Average // time of an acquire's round trip
+	begun      sync.Once
+	closing    atomic.Bool
+	closed     chan struct{} // Close closes it after all shards
+	ended      chan struct{} // closed at the end of Close
+	remains    remains
 }
 
 // New returns an engine. It makes no call to Redis. Close it when it is no longer used.
-func New(backend Backend, waits Discipline, c Config) *Engine {
+func New(backend Backend, discipline Discipline, c Config) *Engine {
 	e := &Engine{
-		Config: c, backend: backend, waits: waits, Calls: backend.Calls(),
+		Config: c, backend: backend, discipline: discipline, Calls: backend.Calls(),
 		seed: maphash.MakeSeed(), closed: make(chan struct{}), ended: make(chan struct{}),
 	}
 	for i := range e.shards {
@@ -64,5 +64,5 @@ func New(backend Backend, waits Discipline, c Config) *Engine {
 // Closed is closed once all waits and leases have ended by Close.
 func (e *Engine) Closed() <-chan struct{} { return e.closed }
 
-// Trip is the usual time of an acquire's round trip.
-func (e *Engine) Trip() time.Duration { return time.Duration(e.trips.Load()) }
+// RTT is the usual time of an acquire's round trip.
+func (e *Engine) RTT() time.Duration { return time.Duration(e.rtt.Load()) }

@@ -10,17 +10,17 @@ import (
 // shard's lock.
 type fences struct {
 	first, last int64 // immutable
-	present     int64
+	current     int64
 }
 
-func (f *fences) usedUp() bool { return f != nil && f.present >= f.last }
+func (f *fences) usedUp() bool { return f != nil && f.current >= f.last }
 
 // used is the last fence used if there are others to give back, else 0.
 func (f *fences) used() int64 {
 	if f == nil || f.usedUp() {
 		return 0
 	}
-	return f.present
+	return f.current
 }
 
 // ready waits until the next fence may be used, if there is one. Fences follow the server's
@@ -34,7 +34,7 @@ func (f *fences) ready(by *calls.Calls, granted time.Duration) bool {
 	}
 	for range 1000 {
 		passed := by.Now() - granted
-		if f.present-f.first < (passed - passed/50).Microseconds() {
+		if f.current-f.first < (passed - passed/50).Microseconds() {
 			return true
 		}
 	}

@@ -7,33 +7,33 @@ import "github.com/holdfast-go/holdfast/internal/planted"
 // renewal and loss stay those of the hold. Hand-over goes on for at most one tenure; then
 // the key is released, for all processes.
 
-// handOver gives the hold, whose section has just ended, to the next waiter. It refuses where holds are
+// handover gives the hold, whose section has just ended, to the next waiter. It refuses where holds are
 // shared, as readers that wait do so for a writer; when the tenure is over; when the hold or the waiter
 // has other than plain terms; when a nested call of unknown outcome may still arrive, which would count
 // for the next section; and when the fences reserved for the hold are used up or the clock does not let
 // the next one be used. The key is locked. The caller unlocks it, which notifies the listeners of the old
 // section, and then sends the lease of the new one to w.
-func (e *Engine) handOver(k *Key, h *Hold) (w *Waiter, s *section) {
-	if e.Shares || h.tainted || !h.plain && !planted.HandOverAny || e.Calls.Now()-h.granted >= e.LocalHandover || !h.fences().ready(e.Calls, h.granted) {
+func (e *Engine) handover(k *Key, h *Hold) (w *Waiter, s *section) {
+	if e.Shares || h.tainted || !h.plain && !planted.HandoverAny || e.Calls.Now()-h.granted >= e.LocalHandover || !h.fences().ready(e.Calls, h.granted) {
 		return nil, nil
 	}
-	if w = e.waits.Next(k, h); w == nil {
+	if w = e.discipline.Next(k, h); w == nil {
 		return nil, nil
 	}
 	if f := h.fences(); f != nil && !planted.FenceTwice {
-		f.present++
+		f.current++
 	}
 	return w, h.newSection()
 }
 
-// Numbers is how many fences an attempt for a waiter reserves. Sections that share a hold share
+// FencesToReserve is how many fences an attempt for a waiter reserves. Sections that share a hold share
 // its number.
-func (e *Engine) Numbers(t Terms) int64 {
+func (e *Engine) FencesToReserve(t Terms) int64 {
 	if !t.Plain() || e.Shares {
 		return 1
 	}
-	return e.TenureNumbers()
+	return e.TenureFences()
 }
 
-// TenureNumbers is how many fences a tenure may need: one for each microsecond.
-func (c *Config) TenureNumbers() int64 { return min(max(1, c.LocalHandover.Microseconds()), 1_000_000) }
+// TenureFences is how many fences a tenure may need: one for each microsecond.
+func (c *Config) TenureFences() int64 { return min(max(1, c.LocalHandover.Microseconds()), 1_000_000) }

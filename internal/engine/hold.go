@@ -22,7 +22,7 @@ type Hold struct {
 	watchdog.Lease
 	watchdog *watchdog.Watchdog[*Hold] // set by NewHold
 	Key      *Key                      // immutable
-	prev     *Hold                     // of the holds of the key, see Key.first; guarded by the shard's lock
+	prev     *Hold                     // of the holds of the key, see Key.oldest; guarded by the shard's lock
 	next     *Hold                     // nil: is not among them
 	Owner    string                    // the field in Redis; immutable
 	granted  time.Duration             // when, by Calls.Now; immutable
@@ -32,7 +32,7 @@ type Hold struct {
 	plain    bool                      // see Terms.Plain; immutable
 	late     bool                      // granted so late that Redis may have it for much longer than its lease; immutable
 	tainted  bool                      // a nested call may still arrive, so never handed over; guarded by the shard's lock
-	over     bool                      // lost; guarded by the shard's lock
+	lost     bool                      // guarded by the shard's lock
 	long     bool                      // logLongHold has logged it; guarded by the shard's lock
 }
 
@@ -41,7 +41,7 @@ type extras struct {
 	label    *string               // of the call that got the hold; nil: that of the locker; immutable
 	fences   fences                // zero without fencing
 	sections map[*section]struct{} // those that live, with Config.Shares; else nil; guarded by the shard's lock
-	tenure   time.Duration         // when the present one began, by Calls.Now, with Config.Shares; guarded by the shard's lock
+	tenure   time.Duration         // when the current one began, by Calls.Now, with Config.Shares; guarded by the shard's lock
 	state    any                   // of the discipline; immutable
 	due      atomic.Int64          // of the next renewal, by Calls.Now; only for the observer
 }
@@ -68,7 +68,7 @@ func (e *Engine) NewHold(k *Key, owner string, t Terms, start time.Time, a scrip
 	h := &Hold{Key: k, Owner: owner, granted: e.Calls.Now(), plain: t.Plain()}
 	h.late = h.granted-e.Calls.Since(start) > time.Second
 	if e.Shares || a.Fence != 0 || state != nil || e.observer != nil || t.Label != nil {
-		h.extras = &extras{label: t.Label, fences: fences{first: a.Fence, present: a.Fence, last: a.FenceEnd}, state: state}
+		h.extras = &extras{label: t.Label, fences: fences{first: a.Fence, current: a.Fence, last: a.FenceEnd}, state: state}
 	}
 	if e.Shares {
 		h.extras.sections, h.extras.tenure = make(map[*section]struct{}, 1), h.granted
@@ -108,7 +108,7 @@ func (e *Engine) renew(ctx context.Context, holds []*Hold, answers []watchdog.An
 	err := e.backend.Renew(calls.Hide(ctx), e.Lease, b.keys, b.owners, b.said)
 	e.observer.answered(ctx, b.keys[0], err)
 	if err != nil {
-		err = calls.Known(e.Calls.Ours(err))
+		err = calls.Known(e.Calls.Public(err))
 		e.Logger.Warn("holdfast: renewal failed", "leases", len(holds), "error", err) // of one key, or of all
 	}
 	for i, a := range b.said {
@@ -136,7 +136,7 @@ func (e *Engine) renew(ctx context.Context, holds []*Hold, answers []watchdog.An
 func (e *Engine) logLongHold(h *Hold) {
 	k := h.Key
 	k.Lock()
-	logged, waiting := h.long, k.Count()
+	logged, waiting := h.long, k.Waiting()
 	h.long = true
 	k.Unlock()
 	if !logged {
@@ -174,7 +174,7 @@ func (e *Engine) lose(h *Hold, why error) {
 	mine := k.has(h)
 	news := e.revoke(h, errs.Lost(why))
 	if mine {
-		e.waits.Settle(k)
+		e.discipline.Settle(k)
 	}
 	k.Unlock()
 	if news {
@@ -190,10 +190,10 @@ func (e *Engine) lose(h *Hold, why error) {
 // was alive until now.
 func (e *Engine) revoke(h *Hold, reason error) (news bool) {
 	h.watchdog.Forget(h)
-	h.over = true
+	h.lost = true
 	news = h.end(reason)
 	if k := h.Key; k.forget(h) {
-		e.waits.Lost(k, h)
+		e.discipline.Lost(k, h)
 		e.backend.Abandoned(k.Name, h.Owner)
 	}
 	return news

@@ -11,13 +11,13 @@ import (
 // Key is what this locker knows of one key. It exists while the key is held, wanted
 // or being released here. Guarded by its shard's lock.
 type Key struct {
-	*shard           // immutable
-	Name    string   // in Redis, see nameOf; immutable
-	first   *Hold    // the oldest hold, of a ring: the newest is before it; nil: not held here
-	waiters *waiters // nil until the first waiter
-	ending  *Hold    // the last of those being released; nil: none
-	calls   int32    // first attempts, releases and loops under way
-	asking  int      // first attempts under way whose holds may be shared
+	*shard             // immutable
+	Name      string   // in Redis, see nameOf; immutable
+	oldest    *Hold    // the oldest hold, of a ring: the newest is before it; nil: not held here
+	waiters   *waiters // nil until the first waiter
+	releasing *Hold    // the last of those being released; nil: none
+	calls     int32    // first attempts, releases and loops under way
+	asking    int      // first attempts under way whose holds may be shared
 }
 
 // NewKey returns the state of a key that is neither held nor wanted here.
@@ -45,7 +45,7 @@ func (k *Key) Go(f func()) {
 // End ends a call for the key that was under way, and settles the key.
 func (k *Key) End() {
 	k.calls--
-	k.engine.waits.Settle(k)
+	k.engine.discipline.Settle(k)
 }
 
 // Busy says whether a call for the key is under way. Its end settles the key.
@@ -59,7 +59,7 @@ func (k *Key) Drop() {
 }
 
 // Idle says whether the key is neither held nor wanted here.
-func (k *Key) Idle() bool { return !k.Held() && !k.Busy() && k.First() == nil }
+func (k *Key) Idle() bool { return !k.Held() && !k.Busy() && k.FirstWaiter() == nil }
 
 // Closed says whether Close has ended all waits and leases of the key.
 func (k *Key) Closed() bool { return k.closed }
@@ -71,10 +71,10 @@ func (k *Key) Shard() int { return k.index }
 // one. The caller may forget the hold that it gets.
 func (k *Key) holds() iter.Seq[*Hold] {
 	return func(yield func(*Hold) bool) {
-		if k == nil || k.first == nil {
+		if k == nil || k.oldest == nil {
 			return
 		}
-		for h, last := k.first, k.first.prev; ; {
+		for h, last := k.oldest, k.oldest.prev; ; {
 			next := h.next
 			if !yield(h) || h == last {
 				return
@@ -85,11 +85,11 @@ func (k *Key) holds() iter.Seq[*Hold] {
 }
 
 func (k *Key) add(h *Hold) {
-	if k.first == nil {
-		k.first, h.prev, h.next = h, h, h
+	if k.oldest == nil {
+		k.oldest, h.prev, h.next = h, h, h
 		return
 	}
-	h.prev, h.next = k.first.prev, k.first
+	h.prev, h.next = k.oldest.prev, k.oldest
 	h.prev.next, h.next.prev = h, h
 }
 
@@ -102,9 +102,9 @@ func (k *Key) forget(h *Hold) bool {
 	}
 	switch {
 	case h.next == h:
-		k.first = nil
-	case k.first == h:
-		k.first = h.next
+		k.oldest = nil
+	case k.oldest == h:
+		k.oldest = h.next
 	}
 	h.prev.next, h.next.prev = h.next, h.prev
 	h.prev, h.next = nil, nil
@@ -112,34 +112,34 @@ func (k *Key) forget(h *Hold) bool {
 }
 
 // Held says whether the key has a hold here.
-func (k *Key) Held() bool { return k.first != nil }
+func (k *Key) Held() bool { return k.oldest != nil }
 
 // HeldSince says whether it has one that was granted after that time.
 func (k *Key) HeldSince(t time.Time) bool {
-	return k.first != nil && k.first.granted > k.engine.Calls.Since(t)
+	return k.oldest != nil && k.oldest.granted > k.engine.Calls.Since(t)
 }
 
 // HeldBy says whether owner has the key here, or is releasing it. Redis has ended all
 // earlier owners.
 func (k *Key) HeldBy(owner string) bool {
-	return k != nil && (k.first != nil && k.first.Owner == owner || k.Ending() && k.ending.Owner == owner)
+	return k != nil && (k.oldest != nil && k.oldest.Owner == owner || k.Releasing() && k.releasing.Owner == owner)
 }
 
-// Ending says whether a hold of the key is being released.
-func (k *Key) Ending() bool { return k.ending != nil }
+// Releasing says whether a hold of the key is being released.
+func (k *Key) Releasing() bool { return k.releasing != nil }
 
 // endedRelease notes that a hold is no longer being released.
 func (k *Key) endedRelease(h *Hold) {
-	if k.ending == h {
-		k.ending = nil
+	if k.releasing == h {
+		k.releasing = nil
 	}
 }
 
 // NotAcquired is ErrNotAcquired. If this locker holds the key, the error says for how long its
 // oldest hold has lasted.
 func (k *Key) NotAcquired() error {
-	if k.first != nil {
-		return errs.HeldHere{For: k.engine.Calls.Now() - k.first.granted, Label: k.first.label()}
+	if k.oldest != nil {
+		return errs.HeldHere{For: k.engine.Calls.Now() - k.oldest.granted, Label: k.oldest.label()}
 	}
 	return holdfast.ErrNotAcquired
 }

@@ -120,7 +120,7 @@ func (e *Engine) tryOrWait(ctx context.Context, name string, t Terms, onPlace fu
 		lease, w, err = e.firstAttempt(ctx, k, t, onPlace, wait)
 		return lease, k, w, err
 	case !wait:
-		err = e.waits.Unmet(k, nil)
+		err = e.discipline.WhyNot(k, nil)
 	case k.full():
 		err = holdfast.ErrTooManyWaiters
 	}
@@ -130,7 +130,7 @@ func (e *Engine) tryOrWait(ctx context.Context, name string, t Terms, onPlace fu
 	}
 	w = e.pool.get(t, onPlace, e.Calls.Now())
 	k.Push(w)
-	ticket := e.waits.Join(k, w)
+	ticket := e.discipline.Join(k, w)
 	sh.Unlock()
 	if ticket != nil {
 		ticket.Enter(ctx)
@@ -145,7 +145,7 @@ func (e *Engine) asks(k *Key, t Terms, wait bool) bool {
 		return true
 	case e.Shares && !wait: // a reader that does not wait asks in any case
 		return true
-	case !e.Several || k.First() != nil: // those that wait here come first
+	case !e.Several || k.FirstWaiter() != nil: // those that wait here come first
 		return false
 	}
 	return !wait || k.calls < mostAtOnce && !k.Asking(t)
@@ -195,7 +195,7 @@ func (e *Engine) firstAttempt(ctx context.Context, k *Key, t Terms, onPlace func
 	}
 	w := e.pool.get(t, onPlace, e.Calls.Since(a.Start))
 	k.pushEarly(w)
-	e.waits.Refused(k, w, a)
+	e.discipline.Refused(k, w, a)
 	k.End()
 	k.Unlock()
 	return nil, w, nil
@@ -267,9 +267,9 @@ func (e *Engine) logLongWait(k *Key, w *Waiter) {
 func (e *Engine) withdraw(ctx context.Context, k *Key, w *Waiter) (*holdfast.Lease, error) {
 	k.Lock()
 	if w.waiting {
-		err := e.waits.Unmet(k, w)
+		err := e.discipline.WhyNot(k, w)
 		k.Remove(w)
-		e.waits.Left(k, w)
+		e.discipline.Left(k, w)
 		k.Unlock()
 		e.pool.put(w)
 		return nil, errs.EndedBy(ctx, err)

@@ -92,7 +92,7 @@ func (e *Engine) awaitEarlier(ctx context.Context, name string, serial chan<- st
 			return errs.EndedBy(ctx, holdfast.ErrNotAcquired)
 		case <-over.C:
 			if !e.Calls.AnsweredWithin(name, limit) {
-				return errs.Failed(holdfast.ErrUnavailable, e.Calls.Ours(calls.ErrNoAnswer))
+				return errs.Failed(holdfast.ErrUnavailable, e.Calls.Public(calls.ErrNoAnswer))
 			}
 		}
 	}
@@ -137,7 +137,7 @@ func (e *Engine) countIn(ctx context.Context, outer *entry, wait bool) (doubt bo
 // it.
 func (e *Engine) recount(ctx context.Context, s *section, n int) (set bool, err error) {
 	h := s.hold
-	set, err = calls.Noted(ctx, e.Calls, h.Key.Name, func(ctx context.Context) (bool, error) {
+	set, err = calls.DetachedNoted(ctx, e.Calls, h.Key.Name, func(ctx context.Context) (bool, error) {
 		return e.backend.Recount(ctx, h.Key.Name, h.Owner, scripts.Entries{Count: n, Label: h.label()})
 	})
 	if err == nil && !set {
@@ -193,7 +193,7 @@ func (e *Engine) countOut(ctx context.Context, s *section) error {
 			patience, gone = nil, ctx.Done()
 		case <-gone:
 			e.recountLater(s, false)
-			return errs.Ended(ctx, errs.Failed(holdfast.ErrUnknown, e.Calls.Ours(calls.ErrNoAnswer)))
+			return errs.Ended(ctx, errs.Failed(holdfast.ErrUnknown, e.Calls.Public(calls.ErrNoAnswer)))
 		}
 	}
 	n, end := s.count()

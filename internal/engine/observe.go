@@ -35,11 +35,11 @@ type observer struct {
 	dropped  holdfast.DroppedEvent // the next one; guarded by dropMu
 	away     atomic.Int64          // length of outages
 	mu       sync.Mutex
-	outages  map[string]silence // by server; guarded by mu
+	outages  map[string]serverOutage // by server; guarded by mu
 }
 
-// silence is an outage of a server. Its times are those of Calls.Now.
-type silence struct{ began, last time.Duration } // last: the last failed call
+// serverOutage is an outage of a server. Its times are those of Calls.Now.
+type serverOutage struct{ began, last time.Duration } // last: the last failed call
 
 // newObserver starts the goroutine of an observer; close ends it. It returns nil if to is nil.
 func newObserver(e *Engine, to *holdfast.Observer) *observer {
@@ -47,7 +47,7 @@ func newObserver(e *Engine, to *holdfast.Observer) *observer {
 		return nil
 	}
 	o := &observer{
-		to: *to, engine: e, events: make(chan func(), mostEvents), outages: make(map[string]silence),
+		to: *to, engine: e, events: make(chan func(), mostEvents), outages: make(map[string]serverOutage),
 		closing: make(chan struct{}), done: make(chan struct{}),
 	}
 	go o.run()
@@ -269,7 +269,7 @@ func (o *observer) answered(ctx context.Context, name string, err error) {
 }
 
 // ends notes the end of a server's outage. mu is held.
-func (o *observer) ends(server string, out silence, now time.Duration) {
+func (o *observer) ends(server string, out serverOutage, now time.Duration) {
 	delete(o.outages, server)
 	put(o, o.to.OutageEnded, &o.dropped.OutageEnded, holdfast.OutageEndedEvent{Server: server, Lasted: now - out.began})
 }

@@ -42,7 +42,7 @@ func call[T any](caller context.Context, e *Engine, name string, f func(context.
 	ctx, done := e.Calls.ContextFor(caller)
 	defer done()
 	value, err := calls.Detached(ctx, e.Calls, name, f)
-	err = calls.Known(e.Calls.Ours(err))
+	err = calls.Known(e.Calls.Public(err))
 	if err != nil && caller.Err() != nil {
 		return none, errs.Ended(caller, err)
 	}
@@ -89,7 +89,7 @@ func (e *Engine) statusOf(key string, said scripts.Holder) holdfast.Status {
 	if e.Several { // nobody else knows of them
 		e.With(e.Prefix+key, func(k *Key) {
 			if k != nil {
-				s.Waiting = k.Count()
+				s.Waiting = k.Waiting()
 			}
 		})
 	}

@@ -62,17 +62,17 @@ func (en *entry) unlock(ctx context.Context) error {
 		k.Unlock()
 		return nil
 	}
-	w, next := e.handOver(k, h)
+	w, next := e.handover(k, h)
 	if w == nil {
 		h.watchdog.Forget(h)
 		k.forget(h)
-		k.ending = h
-		e.waits.Departs(k)
+		k.releasing = h
+		e.discipline.Departs(k)
 		k.calls++
 		e.Calls.Begin() // Close has not passed here: it would have ended the section
 	} else {
 		e.observer.ended(en, held, nil)
-		e.observer.acquired(&next.first, holdfast.ByHandOver, w.Since)
+		e.observer.acquired(&next.first, holdfast.ByHandover, w.Since)
 	}
 	k.Unlock()
 	if w != nil {
@@ -95,17 +95,17 @@ func (e *Engine) release(ctx context.Context, k *Key, h *Hold) error {
 	err := r.attempt(e.Calls.Context())
 	k.Lock()
 	outcome := scripts.OutcomeOf(err)
-	done, final := outcome == scripts.Done, outcome == scripts.Refused && scripts.Permanent(err)
-	if done || final {
+	done, permanent := outcome == scripts.Done, outcome == scripts.Refused && scripts.Permanent(err)
+	if done || permanent {
 		k.endedRelease(h)
 	}
-	e.waits.Released(k, r.said)
+	e.discipline.Released(k, r.said)
 	k.End()
 	k.Unlock()
 	switch {
 	case done:
 		return r.result()
-	case final:
+	case permanent:
 		e.backend.Abandoned(k.Name, h.Owner)
 		return err
 	}
@@ -115,9 +115,9 @@ func (e *Engine) release(ctx context.Context, k *Key, h *Hold) error {
 		k.Lock()
 		k.endedRelease(h)
 		if err != nil {
-			e.waits.Lost(k, h)
+			e.discipline.Lost(k, h)
 		}
-		e.waits.Settle(k)
+		e.discipline.Settle(k)
 		k.Unlock()
 		if err != nil {
 			e.backend.Abandoned(k.Name, h.Owner)
@@ -151,14 +151,14 @@ type releasing struct {
 func (r *releasing) attempt(ctx context.Context) (err error) {
 	e := r.engine
 	if e.Calls.Answering(r.hold.Key.Name) { // as calls.Detached, but without its closure
-		r.said, err = e.waits.Release(ctx, r.hold, r.lastFence)
+		r.said, err = e.discipline.Release(ctx, r.hold, r.lastFence)
 	} else {
 		r.said, err = calls.Detached(ctx, e.Calls, r.hold.Key.Name, func(ctx context.Context) (scripts.Released, error) {
-			return e.waits.Release(ctx, r.hold, r.lastFence)
+			return e.discipline.Release(ctx, r.hold, r.lastFence)
 		})
 	}
 	e.observer.answered(ctx, r.hold.Key.Name, err)
-	err = e.Calls.Noted(r.hold.Key.Name, err)
+	err = e.Calls.NotePublic(r.hold.Key.Name, err)
 	r.doubt = r.doubt || scripts.OutcomeOf(err).MayHaveRun()
 	return err
 }

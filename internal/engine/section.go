@@ -37,7 +37,7 @@ func (h *Hold) newSection() *section {
 	}
 	s.hold, s.entries = h, 1
 	if h.fences() != nil {
-		s.fence = h.fences().present
+		s.fence = h.fences().current
 	}
 	s.first.section, s.first.lease = s, holdfast.NewLease(&s.first)
 	h.section = s
@@ -93,7 +93,7 @@ func (en *entry) end(why error) {
 		if why != holdfast.ErrReleased { // each Do ends with it, and must not allocate
 			why = errs.Of("lease of", en.Key(), why)
 		}
-		k.ended = append(k.ended, ending{l, why})
+		k.ended = append(k.ended, entryEnd{l, why})
 		en.listeners = &listeners{done: l.done}
 	}
 }

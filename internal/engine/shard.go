@@ -16,7 +16,7 @@ type shard struct {
 	mu     sync.Mutex
 	keys   map[string]*Key // by name; guarded by mu
 	closed bool            // guarded by mu
-	ended  []ending        // guarded by mu
+	ended  []entryEnd      // guarded by mu
 }
 
 func (sh *shard) Lock() { sh.mu.Lock() }
@@ -45,8 +45,8 @@ func (e *Engine) With(name string, f func(k *Key)) {
 	}
 }
 
-// ending is the end of an entry of which the listeners have yet to hear.
-type ending struct {
+// entryEnd is the end of an entry of which the listeners have yet to hear.
+type entryEnd struct {
 	of  *listeners
 	why error
 }

@@ -26,14 +26,14 @@ func (k *Key) share(t Terms, since time.Duration) *holdfast.Lease {
 // shared is the newest hold of the key, which is locked, that callers with these terms may share; nil:
 // there is none. A hold with other than plain terms is not shared.
 func (k *Key) shared(t Terms) *Hold {
-	if k.first == nil || !t.Plain() {
+	if k.oldest == nil || !t.Plain() {
 		return nil
 	}
-	for h := k.first.prev; ; h = h.prev {
-		if h.plain && !h.over && h.section != nil && h.Alive() {
+	for h := k.oldest.prev; ; h = h.prev {
+		if h.plain && !h.lost && h.section != nil && h.Alive() {
 			return h
 		}
-		if h == k.first {
+		if h == k.oldest {
 			return nil
 		}
 	}
@@ -48,7 +48,7 @@ func (e *Engine) shareAgain(ctx context.Context, k *Key, t Terms) *holdfast.Leas
 	if h == nil || e.MaxHold > 0 { // a cap counts from the acquire: it would end the call too early
 		return nil
 	}
-	may, err := calls.Noted(ctx, e.Calls, k.Name, func(ctx context.Context) (bool, error) {
+	may, err := calls.DetachedNoted(ctx, e.Calls, k.Name, func(ctx context.Context) (bool, error) {
 		return e.backend.(Shared).MayShare(ctx, k.Name, h.Owner)
 	})
 	if err != nil || !may {
@@ -68,7 +68,7 @@ func (e *Engine) shareAgain(ctx context.Context, k *Key, t Terms) *holdfast.Leas
 // admit begins another section of the hold, for a caller that has asked since then.
 func (h *Hold) admit(since time.Duration) *holdfast.Lease {
 	s := h.newSection()
-	h.Key.engine.observer.acquired(&s.first, holdfast.ByHandOver, since)
+	h.Key.engine.observer.acquired(&s.first, holdfast.ByHandover, since)
 	return &s.first.lease
 }
 
@@ -76,12 +76,12 @@ func (h *Hold) admit(since time.Duration) *holdfast.Lease {
 // discipline calls it when Redis has granted that hold.
 func (k *Key) ServeReaders() {
 	e := k.engine
-	if !e.Shares || k.first == nil || !k.first.prev.plain {
+	if !e.Shares || k.oldest == nil || !k.oldest.prev.plain {
 		return
 	}
 	for w := range k.All() {
 		if w.Terms.Plain() {
-			k.Serve(w, k.first.prev.admit(w.Since))
+			k.Serve(w, k.oldest.prev.admit(w.Since))
 		}
 	}
 }
@@ -93,7 +93,7 @@ func (h *Hold) leave(s *section) bool {
 	}
 	delete(h.extras.sections, s)
 	if e := h.Key.engine; planted.EndShared {
-		e.Calls.Background(func() { _, _ = e.waits.Release(e.Calls.Context(), h, 0) })
+		e.Calls.Background(func() { _, _ = e.discipline.Release(e.Calls.Context(), h, 0) })
 	}
 	return len(h.extras.sections) > 0
 }

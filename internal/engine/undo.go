@@ -104,7 +104,7 @@ func (e *Engine) Undo(o *Orphan) {
 func (e *Engine) undoAll(u *undoing) {
 	retry, most := calls.Backoff{}, 1
 	for {
-		list, late := u.take(most, e.Calls.Over())
+		list, late := u.take(most, e.Calls.CloseTimedOut())
 		e.abandon(late)
 		if len(list) == 0 {
 			if u.stop() {
@@ -129,11 +129,11 @@ func (e *Engine) undoAll(u *undoing) {
 }
 
 func (e *Engine) undoOne(o *Orphan) error {
-	_, err := calls.Noted(e.Calls.Context(), e.Calls, o.Name, func(ctx context.Context) (struct{}, error) {
+	_, err := calls.DetachedNoted(e.Calls.Context(), e.Calls, o.Name, func(ctx context.Context) (struct{}, error) {
 		if o.hold == nil {
-			return struct{}{}, e.waits.GiveUp(ctx, o.Name, o.Owner)
+			return struct{}{}, e.discipline.GiveUp(ctx, o.Name, o.Owner)
 		}
-		_, err := e.waits.Release(ctx, o.hold, o.hold.fences().used())
+		_, err := e.discipline.Release(ctx, o.hold, o.hold.fences().used())
 		return struct{}{}, err
 	})
 	return err
@@ -142,19 +142,19 @@ func (e *Engine) undoOne(o *Orphan) error {
 // undoAgain returns the owners of u to try again. It abandons those that can no longer be
 // undone, and puts aside those that Redis refuses.
 func (e *Engine) undoAgain(u *undoing, list []*Orphan) (again []*Orphan) {
-	var final []*Orphan
+	var permanent []*Orphan
 	for _, o := range list {
 		switch {
 		case scripts.OutcomeOf(o.Err) == scripts.Done:
 		case scripts.Permanent(o.Err):
-			final = append(final, o)
+			permanent = append(permanent, o)
 		case scripts.OutcomeOf(o.Err).Final() && !u.refused:
 			e.Undo(o)
 		default:
 			again = append(again, o)
 		}
 	}
-	e.abandon(final)
+	e.abandon(permanent)
 	return again
 }
 
@@ -165,7 +165,7 @@ func (e *Engine) abandon(list []*Orphan) {
 	}
 	for _, o := range list {
 		if o.Err == nil { // Close is over
-			o.Err = e.Calls.Ours(calls.ErrNoAnswer)
+			o.Err = e.Calls.Public(calls.ErrNoAnswer)
 		}
 		e.backend.Abandoned(o.Name, o.Owner)
 		if time.Now().Before(o.until) {

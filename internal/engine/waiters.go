@@ -71,8 +71,8 @@ func (p *waiterPool) put(w *Waiter) {
 	p.pool.Put(w)
 }
 
-// First is the waiter that has waited longest, or nil.
-func (k *Key) First() *Waiter {
+// FirstWaiter is the one that has waited longest, or nil.
+func (k *Key) FirstWaiter() *Waiter {
 	if k.waiters == nil {
 		return nil
 	}
@@ -80,7 +80,7 @@ func (k *Key) First() *Waiter {
 }
 
 // Push makes w the last waiter.
-func (k *Key) Push(w *Waiter) { k.insert(w, k.First()) }
+func (k *Key) Push(w *Waiter) { k.insert(w, k.FirstWaiter()) }
 
 // insert makes w a waiter before another, in a ring.
 func (k *Key) insert(w, next *Waiter) {
@@ -106,9 +106,9 @@ func (k *Key) insert(w, next *Waiter) {
 // pushEarly makes w the first waiter: the caller of a first attempt came before the others. With
 // several first attempts at once, those that did not begin later stay before it.
 func (k *Key) pushEarly(w *Waiter) {
-	first := k.First()
+	first := k.FirstWaiter()
 	next, at := first, 0
-	for k.engine.Several && at < k.Count() && next.Since <= w.Since {
+	for k.engine.Several && at < k.Waiting() && next.Since <= w.Since {
 		next, at = next.next, at+1
 	}
 	k.insert(w, next)
@@ -152,8 +152,8 @@ func (k *Key) Offer(w *Waiter, granted Ticket) {
 // All yields the waiters in their order.
 func (k *Key) All() iter.Seq[*Waiter] {
 	return func(yield func(*Waiter) bool) {
-		w := k.First()
-		for n := k.Count(); n > 0; n-- {
+		w := k.FirstWaiter()
+		for n := k.Waiting(); n > 0; n-- {
 			next := w.next // yield may remove w
 			if !yield(w) {
 				return
@@ -163,8 +163,8 @@ func (k *Key) All() iter.Seq[*Waiter] {
 	}
 }
 
-// Count is how many wait here. The key is locked.
-func (k *Key) Count() int {
+// Waiting is how many wait here. The key is locked.
+func (k *Key) Waiting() int {
 	if k.waiters == nil {
 		return 0
 	}
@@ -176,7 +176,7 @@ func (k *Key) EndAll(why func(*Waiter) error) {
 	for w := range k.All() {
 		if err := why(w); err != nil {
 			k.Remove(w)
-			k.engine.waits.Left(k, w)
+			k.engine.discipline.Left(k, w)
 			w.ready <- result{err: err}
 		}
 	}
@@ -185,12 +185,12 @@ func (k *Key) EndAll(why func(*Waiter) error) {
 // full says whether the key has as many waiters as it may have.
 func (k *Key) full() bool {
 	most := k.engine.MaxWaiters
-	return most > 0 && k.Count() >= most
+	return most > 0 && k.Waiting() >= most
 }
 
-// Noted takes in how a call for the waiters of a key has ended, with the key locked. Once Redis
+// TakeIn takes in how a call for the waiters of a key has ended, with the key locked. Once Redis
 // has answered one, a refusal of the key is an outage.
-func (k *Key) Noted(a Attempt) Attempt {
+func (k *Key) TakeIn(a Attempt) Attempt {
 	all := k.waiters
 	switch {
 	case all == nil:

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // emptyKey is a key with neither hold nor waiters.
 func emptyKey() *Key {
-	return &Key{shard: &shard{engine: &Engine{waits: careless{}}}}
+	return &Key{shard: &shard{engine: &Engine{discipline: careless{}}}}
 }
 
 // careless is a discipline that does not care who has left.
@@ -46,7 +46,7 @@ func TestWaitersKeepTheirOrder(t *testing.T) {
 			require.False(t, want[i].waiting)
 			want = slices.Delete(want, i, i+1)
 		}
-		require.Equal(t, len(want), k.Count())
+		require.Equal(t, len(want), k.Waiting())
 		require.True(t, slices.Equal(want, slices.Collect(k.All())))
 	}
 }
@@ -78,13 +78,13 @@ func TestEndAllEndsTheWaitsThatHaveAReason(t *testing.T) {
 func TestG10_FencesOfOneHoldNeverRunAheadOfTheClock(t *testing.T) {
 	by := calls.New(time.Minute, nil)
 	granted := by.Now()
-	f := fences{first: 1000, present: 1000, last: 1000 + 5000}
+	f := fences{first: 1000, current: 1000, last: 1000 + 5000}
 	for !f.usedUp() {
 		if f.ready(by, granted) { // else this goroutine was away for a while; ready need not wait for that
-			f.present++
+			f.current++
 		}
 		passed := by.Now() - granted
-		require.LessOrEqual(t, f.present-f.first, passed.Microseconds())
+		require.LessOrEqual(t, f.current-f.first, passed.Microseconds())
 	}
 	require.False(t, f.ready(by, granted), "all reserved numbers were used")
 	require.Zero(t, f.used(), "nothing to give back")
@@ -94,11 +94,11 @@ func TestG10_FencesOfOneHoldNeverRunAheadOfTheClock(t *testing.T) {
 
 // The clock of a bubble stands still as long as a goroutine runs. Then a hold is released, for
 // its next holder to get a number from Redis.
-func TestG10_AClockThatStandsStillEndsHandOver(t *testing.T) {
+func TestG10_AClockThatStandsStillEndsHandover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		by := calls.New(time.Minute, nil)
 		defer by.Close(func() {}, func(context.Context) {})
-		f := fences{first: 1000, present: 1000, last: 1000 + 5000}
+		f := fences{first: 1000, current: 1000, last: 1000 + 5000}
 		require.False(t, f.ready(by, by.Now()))
 		time.Sleep(2 * time.Microsecond)
 		require.True(t, f.ready(by, by.Now()-2*time.Microsecond))

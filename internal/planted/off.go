@@ -30,5 +30,5 @@ const (
 	EndShared        = false // a reader that leaves ends the hold that it shares with others
 	WriteBeside      = false // a writer takes the lock beside readers
 	NoWishes         = false // readers do not let writers that wait go first
-	HandOverAny      = false // a hand-over in memory passes on a fixed or capped lease to a waiter that asked for another
+	HandoverAny      = false // a hand-over in memory passes on a fixed or capped lease to a waiter that asked for another
 )

@@ -32,5 +32,5 @@ var (
 	EndShared        = os.Getenv(Env) == "end the shared"
 	WriteBeside      = os.Getenv(Env) == "write beside readers"
 	NoWishes         = os.Getenv(Env) == "no wishes"
-	HandOverAny      = os.Getenv(Env) == "hand over any"
+	HandoverAny      = os.Getenv(Env) == "hand over any"
 )

@@ -14,19 +14,19 @@ import (
 type Backend interface {
 	engine.Backend
 	// Enter puts owners at the end of the queue, in their order.
-	Enter(ctx context.Context, key string, owners ...string) (scripts.Entered, error)
+	Enter(ctx context.Context, name string, owners ...string) (scripts.Entered, error)
 	// Release ends a hold and gives the key to the next waiter. served are the other
 	// owners that had the key in its run. doubt says that a call of owner may still arrive.
-	Release(ctx context.Context, key, owner string, lastFence int64, doubt bool, served ...string) (scripts.Passed, error)
+	Release(ctx context.Context, name, owner string, lastFence int64, doubt bool, served ...string) (scripts.Passed, error)
 	// Leave gives up owners, whether they wait or hold; a call of each of the first
 	// doubts of them may still arrive.
-	Leave(ctx context.Context, key string, doubts int, owners ...string) (scripts.Passed, error)
-	// Confirm sets the lease of an owner that Redis has granted key.
-	Confirm(ctx context.Context, key, owner string, lease time.Duration) (scripts.Acquired, error)
+	Leave(ctx context.Context, name string, doubts int, owners ...string) (scripts.Passed, error)
+	// Confirm sets the lease of an owner that Redis has granted name.
+	Confirm(ctx context.Context, name, owner string, lease time.Duration) (scripts.Acquired, error)
 	// Heartbeat keeps the locker's places, and reports what has become of them.
 	Heartbeat(ctx context.Context, asked []scripts.Heartbeat, replies []scripts.HeartbeatReply) error
-	// Inbox listens to the grants of key to this locker.
-	Inbox(key string, receive func(message string)) *pubsub.Subscription
+	// Inbox listens to the grants of name to this locker.
+	Inbox(name string, receive func(message string)) *pubsub.Subscription
 	// OwnerChannel listens to Java's wake-ups of owner.
-	OwnerChannel(key, owner string, receive func(message string)) *pubsub.Subscription
+	OwnerChannel(name, owner string, receive func(message string)) *pubsub.Subscription
 }

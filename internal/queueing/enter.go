@@ -31,7 +31,7 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 	})
 	q.in.engine.Answered(ctx, k.Name, err)
 	gaveUp := err != nil && ctx.Err() == context.Canceled
-	err = q.in.engine.Calls.Ours(err)
+	err = q.in.engine.Calls.Public(err)
 	if !gaveUp {
 		q.in.engine.Calls.Note(k.Name, err)
 	}
@@ -48,8 +48,8 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 		}
 		return
 	}
-	a := k.Noted(engine.Attempt{Start: start, Err: err})
-	q.outage, q.shut = q.outage.Note(a), q.shut.Note(a)
+	a := k.TakeIn(engine.Attempt{Start: start, Err: err})
+	q.outage, q.enterOutage = q.outage.Note(a), q.enterOutage.Note(a)
 	if err != nil {
 		q.notEntered(list, a)
 		return
@@ -135,7 +135,7 @@ func (q *queue) leaveAll(list []leaver) {
 	doubts := len(owners)
 	owners = append(owners, sure...)
 	k, d, start := q.key, q.in, time.Now()
-	said, err := calls.Noted(d.engine.Calls.Context(), d.engine.Calls, k.Name, func(ctx context.Context) (scripts.Passed, error) {
+	said, err := calls.DetachedNoted(d.engine.Calls.Context(), d.engine.Calls, k.Name, func(ctx context.Context) (scripts.Passed, error) {
 		return d.backend.Leave(ctx, k.Name, doubts, owners...)
 	})
 	k.Lock()
@@ -162,7 +162,7 @@ func (q *queue) haveLeft(said scripts.Passed, a engine.Attempt, list []leaver) (
 	case scripts.Done:
 		q.retry = calls.Backoff{}
 		if !q.wanting() { // no other call would show that the outage is over
-			q.shut, q.outage = nil, nil
+			q.enterOutage, q.outage = nil, nil
 		}
 		q.passed(said)
 		return nil
@@ -175,9 +175,9 @@ func (q *queue) haveLeft(said scripts.Passed, a engine.Attempt, list []leaver) (
 		q.due = time.Now()
 	}
 	q.pause = time.Now().Add(q.retry.Next(q.in.engine.Lease))
-	q.outage, q.shut = q.outage.Note(a), q.shut.Note(a) // no waiter enters before it succeeds
+	q.outage, q.enterOutage = q.outage.Note(a), q.enterOutage.Note(a) // no waiter enters before it succeeds
 	q.endOverdue(a)
-	if q.in.engine.Calls.Over() { // Close is over
+	if q.in.engine.Calls.CloseTimedOut() { // Close is over
 		return nil
 	}
 	return slices.DeleteFunc(list, func(l leaver) bool { return time.Now().After(l.until) })

@@ -106,7 +106,7 @@ func (q *queue) occupy(t *ticket, w *engine.Waiter, terms engine.Terms, start ti
 	}
 	h := q.in.engine.NewHold(q.key, t.owner, terms, start, said, state)
 	q.done(t)
-	q.holder = nil
+	q.why = nil
 	return q.in.engine.Occupy(h, w, errReplaced)
 }
 
@@ -140,7 +140,7 @@ func (t *ticket) Confirm(ctx context.Context, w *engine.Waiter) (_ *holdfast.Lea
 	for !t.closed() {
 		start := time.Now()
 		bounded, done := d.engine.Calls.ContextFor(ctx)
-		said, err := calls.Noted(bounded, d.engine.Calls, k.Name, func(ctx context.Context) (scripts.Acquired, error) {
+		said, err := calls.DetachedNoted(bounded, d.engine.Calls, k.Name, func(ctx context.Context) (scripts.Acquired, error) {
 			return d.backend.Confirm(ctx, k.Name, t.owner, lease)
 		})
 		err = scripts.AsLapsed(err)

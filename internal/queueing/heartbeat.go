@@ -204,14 +204,14 @@ func (q *queue) ask() (asked []scripts.Heartbeat) {
 func (d *queued) sendHeartbeat(asked []scripts.Heartbeat, of []*queue) {
 	start, replies := time.Now(), make([]scripts.HeartbeatReply, len(asked))
 	ctx := d.brief.Context()
-	_, err := calls.Noted(ctx, d.engine.Calls, "", func(ctx context.Context) (struct{}, error) {
+	_, err := calls.DetachedNoted(ctx, d.engine.Calls, "", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, d.backend.Heartbeat(ctx, asked, replies)
 	})
 	for i, q := range of {
 		said := scripts.HeartbeatReply{Err: err}
 		if err == nil {
 			said = replies[i]
-			said.Err = d.engine.Calls.Ours(said.Err)
+			said.Err = d.engine.Calls.Public(said.Err)
 		}
 		d.engine.Answered(ctx, q.key.Name, said.Err)
 		q.heartbeatAnswered(start, asked[i], said)
@@ -230,7 +230,7 @@ func (q *queue) heartbeatAnswered(start time.Time, asked scripts.Heartbeat, said
 		return
 	}
 	defer k.Unlock()
-	a := k.Noted(engine.Attempt{Start: start, Err: said.Err})
+	a := k.TakeIn(engine.Attempt{Start: start, Err: said.Err})
 	q.outage = q.outage.Note(a)
 	if a.Err != nil {
 		q.verify = q.verify || len(asked.Owners) > 1
@@ -243,8 +243,8 @@ func (q *queue) heartbeatAnswered(start time.Time, asked scripts.Heartbeat, said
 	if start.After(q.answered) {
 		q.answered = start
 	}
-	if q.holder = nil; said.Label != "" && !q.had {
-		q.holder = errs.HeldBy(said.Label)
+	if q.why = nil; said.Label != "" && !q.had {
+		q.why = errs.HeldBy(said.Label)
 	}
 	if said.Place > 0 {
 		if t := q.tickets[asked.Owners[0]]; t != nil {

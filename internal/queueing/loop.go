@@ -10,7 +10,7 @@ func (q *queue) loop() {
 		k.Lock()
 		now := time.Now()
 		q.checkInbox(now)
-		paused := now.Before(q.pause) && !q.in.engine.Calls.Over()
+		paused := now.Before(q.pause) && !q.in.engine.Calls.CloseTimedOut()
 		switch {
 		case len(q.leaving) > 0 && !paused:
 			list := q.leaving[:min(len(q.leaving), mostEnter)]
@@ -62,7 +62,7 @@ func (q *queue) patience() time.Time { return q.opened.Add(time.Second) }
 
 // over says whether the queue is no longer needed.
 func (q *queue) over(now time.Time) bool {
-	if q.key.First() != nil || len(q.tickets) > 0 || len(q.leaving) > 0 || q.entering > 0 {
+	if q.key.FirstWaiter() != nil || len(q.tickets) > 0 || len(q.leaving) > 0 || q.entering > 0 {
 		return false
 	}
 	return q.key.Closed() || !q.served || now.Sub(q.used) >= keepIdle

@@ -11,7 +11,7 @@ import "github.com/holdfast-go/holdfast/scripts"
 func (q *queue) noteEntered(list []*ticket, said scripts.Entered) {
 	for i, at := len(list)-1, said.Place; i >= 0 && at > 0; i-- {
 		if said.States[i] == scripts.Waiting && list[i].owner != said.Grant.Owner {
-			list[i].at = q.gone + at
+			list[i].at = q.placesFreed + at
 			at--
 		}
 	}
@@ -20,16 +20,16 @@ func (q *queue) noteEntered(list []*ticket, said scripts.Entered) {
 
 // freed notes that those up to a place, counted as ticket.at, have left Redis' queue.
 func (q *queue) freed(at int) {
-	q.gone = max(q.gone, at)
+	q.placesFreed = max(q.placesFreed, at)
 	q.tellPlaces()
 }
 
 // placed notes what a heartbeat said of the place of a ticket.
 func (q *queue) placed(t *ticket, place int) {
 	if t.at == 0 {
-		t.at = q.gone + place
+		t.at = q.placesFreed + place
 	}
-	q.gone = t.at - place // perhaps less than it was: a grant passes over a waiter that it does not reach
+	q.placesFreed = t.at - place // perhaps less than it was: a grant passes over a waiter that it does not reach
 	q.tellPlaces()
 }
 
@@ -40,7 +40,7 @@ func (q *queue) tellPlaces() {
 	}
 	for w := range q.key.All() {
 		if t := ticketOf(w); t != nil && t.at != 0 {
-			w.Tell(max(1, t.at-q.gone))
+			w.Tell(max(1, t.at-q.placesFreed))
 		}
 	}
 }

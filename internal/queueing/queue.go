@@ -27,17 +27,17 @@ type queue struct {
 	leaving  []leaver             // owners to be given up
 	entering int                  // calls to enter under way
 
-	served bool           // the last wait ended with a grant
-	used   time.Time      // when a waiter last came or was served
-	pause  time.Time      // no calls to enter and leave before then, after a failure
-	retry  calls.Backoff  // of calls to enter and leave; an answered heartbeat does not reset it
-	outage *engine.Outage // Redis answers nothing
-	had    bool           // this locker had the key when the last heartbeat went out
-	holder error          // names the holder of the key, as far as a holder elsewhere has told its label; nil: not known
-	shut   *engine.Outage // Redis answers no enter, or none of the leaves that have to come before it; it may still answer heartbeats
+	served      bool           // the last wait ended with a grant
+	used        time.Time      // when a waiter last came or was served
+	pause       time.Time      // no calls to enter and leave before then, after a failure
+	retry       calls.Backoff  // of calls to enter and leave; an answered heartbeat does not reset it
+	outage      *engine.Outage // Redis answers nothing
+	had         bool           // this locker had the key when the last heartbeat went out
+	why         error          // names the holder of the key, as far as a holder elsewhere has told its label; nil: not known
+	enterOutage *engine.Outage // Redis answers no enter, or none of the leaves that have to come before it; it may still answer heartbeats
 
 	// See place.go.
-	gone int // places that have become free since this queue was opened
+	placesFreed int // places that have become free since this queue was opened
 
 	// See linger.go.
 	lingerFrom time.Time // since when those outside linger; zero: they do not
@@ -62,7 +62,7 @@ type ticket struct {
 	owner      string
 	start      time.Time            // of the first attempt to enter: a lease that is granted counts from then on
 	ahead      time.Duration        // see scripts.Entered
-	at         int                  // its place plus gone at that time; 0: not known
+	at         int                  // its place plus placesFreed at that time; 0: not known
 	wakeUps    *pubsub.Subscription // Java's; nil: none awaited
 	entered    bool                 // Redis answered an attempt to enter
 	doubt      bool                 // an attempt to enter without an answer may still arrive
@@ -183,8 +183,8 @@ func (q *queue) heartbeatAgainSoon() {
 // long. Answered heartbeats do not help waiters that are still outside.
 func (q *queue) endOverdue(a engine.Attempt) {
 	q.key.EndAll(func(w *engine.Waiter) error {
-		if q.shut != nil && !ticketOf(w).entered {
-			return q.key.Overdue(w, a, q.shut)
+		if q.enterOutage != nil && !ticketOf(w).entered {
+			return q.key.Overdue(w, a, q.enterOutage)
 		}
 		return q.key.Overdue(w, a, q.outage)
 	})

@@ -83,8 +83,8 @@ func (d *queued) Join(k *engine.Key, w *engine.Waiter) engine.Ticket {
 func (d *queued) Refused(k *engine.Key, w *engine.Waiter, a engine.Attempt) {
 	q, t := d.open(k, w)
 	q.outside = append([]*ticket{t}, q.outside...)
-	a = k.Noted(a)
-	q.outage, q.holder = q.outage.Note(a), a.Unmet
+	a = k.TakeIn(a)
+	q.outage, q.why = q.outage.Note(a), a.Why
 	if a.Orphan != nil {
 		q.leave(a.Orphan.Owner, true, a.Orphan.Lease)
 	}
@@ -98,14 +98,14 @@ func (d *queued) Left(_ *engine.Key, w *engine.Waiter) {
 	}
 }
 
-func (d *queued) Unmet(k *engine.Key, w *engine.Waiter) error {
+func (d *queued) WhyNot(k *engine.Key, w *engine.Waiter) error {
 	switch q := queueOf(k); {
 	case q != nil && q.outage != nil:
 		return q.outage.Err
-	case q != nil && q.shut != nil && w != nil && ticketOf(w) != nil && !ticketOf(w).entered:
-		return q.shut.Err
-	case q != nil && q.holder != nil && !k.Held():
-		return q.holder
+	case q != nil && q.enterOutage != nil && w != nil && ticketOf(w) != nil && !ticketOf(w).entered:
+		return q.enterOutage.Err
+	case q != nil && q.why != nil && !k.Held():
+		return q.why
 	}
 	return k.NotAcquired()
 }
@@ -146,7 +146,7 @@ func (d *queued) Settle(k *engine.Key) {
 		if k.Closed() {
 			loop.Nudge(q.poke)
 		}
-	} else if k.Idle() && !k.Ending() {
+	} else if k.Idle() && !k.Releasing() {
 		k.Drop()
 	}
 }

@@ -126,9 +126,9 @@ func (n *node) status(said scripts.Standing, err error) holdfast.NodeStatus {
 	switch {
 	case s.Err != nil:
 	case unused || said.Left < 0: // no marker, or none since it restarted
-		s.Left = n.q.Longest
+		s.Remaining = n.q.Longest
 	default:
-		s.Vote, s.Left = said.Left == 0, said.Left
+		s.Vote, s.Remaining = said.Left == 0, said.Left
 	}
 	return s
 }

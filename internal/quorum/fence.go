@@ -60,7 +60,7 @@ func (r *round) mint() (first, last int64, agreed bool) {
 	if !agreed {
 		r.disagree()
 	}
-	return first, max(first, clock+r.numbers-1), agreed
+	return first, max(first, clock+r.reserve-1), agreed
 }
 
 // disagree blames the nodes with clocks far from the middle one. Under mu.

@@ -65,7 +65,7 @@ func (q *Quorum) checkAll(ctx context.Context, nodes []*node) {
 // share a check, which ctx does not cut short.
 func (n *node) voting(ctx context.Context) (*scripts.Vote, error) {
 	g := &n.guard
-	if vote := g.present(); vote != nil {
+	if vote := g.current(); vote != nil {
 		if !n.stale() {
 			n.refresh(vote)
 			return vote, nil
@@ -189,8 +189,8 @@ func (g *guard) forget() {
 	g.vote, g.why = nil, nil
 }
 
-// present is the vote if it is known, else nil.
-func (g *guard) present() *scripts.Vote {
+// current is the vote if it is known, else nil.
+func (g *guard) current() *scripts.Vote {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	return g.vote
@@ -198,7 +198,7 @@ func (g *guard) present() *scripts.Vote {
 
 // runID is the run id of the node's server if its vote is known, else "".
 func (n *node) runID() string {
-	if vote := n.guard.present(); vote != nil {
+	if vote := n.guard.current(); vote != nil {
 		return vote.RunID()
 	}
 	return ""

@@ -174,7 +174,7 @@ func (r *harness) warm(change ...func(*Config)) *client {
 	require.True(r.t, a.OK)
 	for _, n := range c.nodes {
 		locktest.Await(r.t, func() bool { return c.holds.get(ownW).part(n).state >= present })
-		require.True(r.t, c.Unguarded || n.guard.present() != nil)
+		require.True(r.t, c.Unguarded || n.guard.current() != nil)
 	}
 	return c
 }

@@ -38,7 +38,7 @@ type Quorum struct {
 	work    sync.WaitGroup // calls and repairers under way
 	short   sync.WaitGroup // calls that Close does not cut off
 	holds   holds
-	trips   calls.Average // time of a round
+	rtt     calls.Average // time of a round
 	checked atomic.Bool   // all nodes have been, see checkNodes
 	mu      sync.RWMutex
 	closing bool // no new short work; guarded by mu

@@ -21,7 +21,7 @@ import (
 type round struct {
 	q       *Quorum
 	hold    *hold
-	numbers int64 // fence numbers to reserve, with fencing
+	reserve int64 // fence numbers to reserve, with fencing
 
 	mu       sync.Mutex
 	said     []scripts.NodeReply // by node; of those that answered
@@ -38,11 +38,11 @@ type round struct {
 // split and this round has most of them, it first asks the others again, a few times. It then
 // asks missing nodes again in the background, or ends a failed round on all nodes. It asks none
 // if ctx is over.
-func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {
+func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Duration, reserve int64) (scripts.Acquired, error) {
 	q.checkNodes(ctx)
 	h := q.newHold(key, owner, lease)
 	r := &round{
-		q: q, hold: h, numbers: numbers,
+		q: q, hold: h, reserve: reserve,
 		said: make([]scripts.NodeReply, len(q.nodes)), errs: make([]error, len(q.nodes)),
 	}
 	q.holds.put(h) // so that a caller that leaves during the round can give it up by the owner
@@ -52,9 +52,9 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	}
 	start := time.Now()
 	r.ask(ctx, q.nodes)
-	q.trips.NoteRTT(time.Since(start))
+	q.rtt.NoteRTT(time.Since(start))
 	for range reAsks {
-		others := r.leads()
+		others := r.winsSplit()
 		if len(others) == 0 || !r.pause(ctx) || time.Since(start) >= q.NodeTimeout {
 			break // late, the clocks of the first yeses would be compared with those of others
 		}
@@ -97,13 +97,13 @@ func (r *round) ask(ctx context.Context, nodes []*node) {
 // reAsks is how often a round asks nodes again that others have: by then, these have given up.
 const reAsks = 3
 
-// leads decides a split vote: of the rounds that have votes, the one with most of them goes on,
+// winsSplit decides a split vote: of the rounds that have votes, the one with most of them goes on,
 // and the others give theirs up. It returns the nodes that others have, which this round is to
 // ask again; none if it has won, is not the first, or lacks votes for another reason. Owners
 // with as many votes come in the order of their hashes, so that no locker is always ahead. All
 // see the same votes in the end, so only one goes on; if several do for a moment, none has a
 // quorum, as each node has one owner.
-func (r *round) leads() (others []*node) {
+func (r *round) winsSplit() (others []*node) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.complete || r.yes == 0 || r.yes >= r.q.need || r.yes+r.held < r.q.need {
@@ -127,7 +127,7 @@ func (r *round) leads() (others []*node) {
 
 // pause gives the other rounds time to give up; false if ctx ends before.
 func (r *round) pause(ctx context.Context) bool {
-	return loop.Sleep(time.Duration(r.q.trips.Load())/2, ctx.Done())
+	return loop.Sleep(time.Duration(r.q.rtt.Load())/2, ctx.Done())
 }
 
 // rank orders owners, the same way everywhere.
@@ -270,7 +270,7 @@ func (r *round) failed() (scripts.Acquired, error) {
 // client that has failed often would be asleep whenever the key is free, and the last holders
 // would take it again.
 func (q *Quorum) RetryDelay(tries int) time.Duration {
-	trip := time.Duration(q.trips.Load())
-	window := min(trip<<rand.N(min(tries, 10)+1), max(250*time.Millisecond, min(16*trip, q.Longest/10)))
+	rtt := time.Duration(q.rtt.Load())
+	window := min(rtt<<rand.N(min(tries, 10)+1), max(250*time.Millisecond, min(16*rtt, q.Longest/10)))
 	return rand.N(max(window, 100*time.Microsecond))
 }

@@ -20,7 +20,7 @@ import (
 func TestRetryDelay_Bounds(t *testing.T) {
 	const longest, ms = 30 * time.Second, time.Millisecond
 	for _, c := range []struct {
-		trip  time.Duration
+		rtt   time.Duration
 		tries int
 		most  time.Duration
 	}{
@@ -33,7 +33,7 @@ func TestRetryDelay_Bounds(t *testing.T) {
 		{time.Second, 50, longest / 10},
 	} {
 		q := &Quorum{Config: Config{Longest: longest}}
-		q.trips.Store(int64(c.trip))
+		q.rtt.Store(int64(c.rtt))
 		least, most := time.Hour, time.Duration(0)
 		for range 20_000 {
 			d := q.RetryDelay(c.tries)

@@ -26,7 +26,7 @@ func TestG10_AfterAPauseARoundAsksNobodyAgain(t *testing.T) {
 			r.do(i, "HSET", "k", fmt.Sprint(ownY, i), "1")
 		}
 		r.do(2, "PEXPIRE", "k", "10000")
-		q.trips.Store(int64(40 * time.Second)) // r.pause lasts for half of it
+		q.rtt.Store(int64(40 * time.Second)) // r.pause lasts for half of it
 		a, err := q.Acquire(t.Context(), "k", ownX, longest, 1)
 		require.NoError(t, err)
 		require.False(t, a.OK)

@@ -14,11 +14,11 @@ type Backend interface {
 	engine.Backend
 	// Release ends the owner's hold, whatever its count. lastFence is the last fence
 	// used if reserved ones are left over, else 0.
-	Release(ctx context.Context, key, owner string, lastFence int64) (scripts.Released, error)
+	Release(ctx context.Context, name, owner string, lastFence int64) (scripts.Released, error)
 	// GiveUp undoes an acquire of unknown outcome, even one that arrives later.
-	GiveUp(ctx context.Context, key, owner string) (scripts.Released, error)
-	// Subscribe listens to the releases of key.
-	Subscribe(key string) Subscription
+	GiveUp(ctx context.Context, name, owner string) (scripts.Released, error)
+	// Subscribe listens to the releases of name.
+	Subscribe(name string) Subscription
 }
 
 // Splitting is a [Backend] with split votes. If all of those that want a key tried at once, none

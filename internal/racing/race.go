@@ -16,7 +16,7 @@ import (
 // race is the state of racing waiters of a key. It lives as long as they do. But for poke, and for
 // what belongs to its loop, the shard's lock guards it.
 type race struct {
-	leading   bool          // the loop runs
+	running   bool          // the loop runs
 	probe     bool          // the next attempt need not wait for a message
 	sub       Subscription  // nil until the race meets another process; set by the loop
 	contended bool          // met another process: subscribe before the next attempt
@@ -27,7 +27,7 @@ type race struct {
 	before    pubsub.State   // of sub, before our last release
 	retry     calls.Backoff  // owned by the loop
 	tries     int            // split votes, less the attempts without one; for RetryDelay; owned by the loop
-	unmet     error          // the backend's reason for the last failure, see engine.Attempt
+	why       error          // the backend's reason for the last failure, see engine.Attempt
 	orphan    *engine.Orphan // of the last attempt; to be undone before the next; owned by the loop, or by the first attempt before it
 	outage    *engine.Outage // set while Redis does not answer
 }
@@ -61,12 +61,12 @@ func (p *race) releases(now pubsub.State) uint64 {
 	return now.Messages - min(p.before.Messages, now.Messages)
 }
 
-// lead is the loop that talks to Redis for the waiters of a key: subscribe, try again,
+// run is the loop that talks to Redis for the waiters of a key: subscribe, try again,
 // sleep until a message or until the holder's lease must be over. It ends when it has got the
 // key, or the key has no waiters. There is at most one for a key in this process. The key
 // goes to the waiter that is first when the answer comes, so a waiter may leave at any
 // moment.
-func (r *racing) lead(k *engine.Key) {
+func (r *racing) run(k *engine.Key) {
 	k.Lock()
 	p := raceOf(k)
 	seen, until, resting := p.seen(), time.Now().Add(r.engine.Lease), p.turns.active()
@@ -91,7 +91,7 @@ func (r *racing) lead(k *engine.Key) {
 		seen = p.seen()
 		a := r.clear(p, k.Name)
 		if a.Err == nil {
-			a = r.engine.Attempt(r.engine.Calls.Context(), k, asked, r.engine.Numbers(asked))
+			a = r.engine.Attempt(r.engine.Calls.Context(), k, asked, r.engine.FencesToReserve(asked))
 			p.orphan = a.Orphan
 		}
 		if r.deliver(k, p, a, asked) {
@@ -103,7 +103,7 @@ func (r *racing) lead(k *engine.Key) {
 			until = a.Start.Add(r.longest(a.Remaining)) // the reply may have come late
 		} else {
 			p.tries++
-			until = time.Now().Add(2*r.engine.Trip() + r.delay(p.tries))
+			until = time.Now().Add(2*r.engine.RTT() + r.delay(p.tries))
 		}
 		if a.Err != nil {
 			// A new subscription ends the pause: Redis is back. Only the subscriptions' one
@@ -124,7 +124,7 @@ func (r *racing) unheard(k *engine.Key, p *race) bool {
 func (r *racing) wanted(k *engine.Key, p *race) (engine.Terms, bool) {
 	k.Lock()
 	defer k.Unlock()
-	if w := k.First(); w != nil {
+	if w := k.FirstWaiter(); w != nil {
 		p.probe = false
 		r.widen(k, p)
 		return w.Terms, true
@@ -153,12 +153,12 @@ func (r *racing) widen(k *engine.Key, p *race) {
 		asked := w.Terms
 		p.extra++
 		k.Go(func() {
-			a := r.engine.Attempt(r.engine.Calls.Context(), k, asked, r.engine.Numbers(asked))
+			a := r.engine.Attempt(r.engine.Calls.Context(), k, asked, r.engine.FencesToReserve(asked))
 			r.engine.Undo(a.Orphan)
 			k.Lock()
 			defer k.Unlock()
 			p.extra--
-			if a = k.Noted(a); a.Err == nil {
+			if a = k.TakeIn(a); a.Err == nil {
 				r.serve(k, p, a, asked)
 			} else {
 				p.wide = 0
@@ -170,20 +170,20 @@ func (r *racing) widen(k *engine.Key, p *race) {
 
 // end ends the loop, with the key locked.
 func (p *race) end(k *engine.Key) {
-	p.leading, p.probe = false, false
+	p.running, p.probe = false, false
 	k.End()
 }
 
 // look has the loop, if it runs, look at the race again. The key is locked.
 func (p *race) look() {
-	if p.leading {
+	if p.running {
 		loop.Nudge(p.poke)
 	}
 }
 
 // hurry has the loop, if it runs, try again without a message. The key is locked.
 func (p *race) hurry() {
-	p.probe = p.leading
+	p.probe = p.running
 	p.look()
 }
 
@@ -195,7 +195,7 @@ func (r *racing) clear(p *race, name string) engine.Attempt {
 		return a
 	}
 	c, owner := r.engine.Calls, p.orphan.Owner
-	_, a.Err = calls.Noted(c.Context(), c, name, func(ctx context.Context) (scripts.Released, error) {
+	_, a.Err = calls.DetachedNoted(c.Context(), c, name, func(ctx context.Context) (scripts.Released, error) {
 		return r.backend.GiveUp(ctx, name, owner)
 	})
 	if a.Err == nil {
@@ -209,18 +209,18 @@ func (r *racing) clear(p *race, name string) engine.Attempt {
 func (r *racing) deliver(k *engine.Key, p *race, a engine.Attempt, asked engine.Terms) bool {
 	k.Lock()
 	defer k.Unlock()
-	a = k.Noted(a)
+	a = k.TakeIn(a)
 	p.outage = p.outage.Note(a)
 	if a.Err != nil {
 		p.wide = 0
 		k.EndAll(func(w *engine.Waiter) error { return k.Overdue(w, a, p.outage) })
-		if k.First() != nil {
+		if k.FirstWaiter() != nil {
 			return false
 		}
 		p.end(k)
 		return true
 	}
-	p.retry, p.unmet = calls.Backoff{}, a.Unmet
+	p.retry, p.why = calls.Backoff{}, a.Why
 	if !r.serve(k, p, a, asked) {
 		return false
 	}
@@ -301,7 +301,7 @@ func (r *racing) subscribe(k *engine.Key, p *race, d time.Duration, wanted func(
 func (r *racing) called(k *engine.Key, p *race) bool {
 	k.Lock()
 	defer k.Unlock()
-	return k.First() == nil || p.probe
+	return k.FirstWaiter() == nil || p.probe
 }
 
 // rest sleeps until there is a reason for the next attempt: a release of another process (or,
@@ -315,7 +315,7 @@ func (r *racing) rest(k *engine.Key, p *race, before pubsub.State, until time.Ti
 	for {
 		now, seen := time.Now(), p.seen()
 		switch {
-		case k.First() == nil, p.probe:
+		case k.FirstWaiter() == nil, p.probe:
 			return false
 		case seen.Epoch != before.Epoch && !planted.DeafReconnect:
 			p.turns.reset()
@@ -363,12 +363,12 @@ func (r *racing) rest(k *engine.Key, p *race, before pubsub.State, until time.Ti
 
 // holdBack is how long a race with split votes waits after a release. A race tries at once if it
 // has let as many releases pass as a wait for a key of this shard usually does. For each release
-// fewer it waits one trip more, up to a few: so those that came first go first, and they do not
-// ask at the same time. As long as many do nevertheless, the delay is random as well.
+// fewer it waits one round trip more, up to a few: so those that came first go first, and they do
+// not ask at the same time. As long as many do nevertheless, the delay is random as well.
 func (r *racing) holdBack(k *engine.Key, p *race, seen pubsub.State) time.Duration {
 	const most = 4
 	behind := float64(r.usualReleases(k).Load())/(1<<10) - float64(p.releases(seen))
-	d := time.Duration(min(max(behind, 0), most) * float64(r.engine.Trip()))
+	d := time.Duration(min(max(behind, 0), most) * float64(r.engine.RTT()))
 	if p.tries > 0 {
 		d += r.delay(p.tries - 1)
 	}

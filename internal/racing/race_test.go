@@ -61,7 +61,7 @@ func TestG4_AReleaseStepsBackForTheOtherListeners(t *testing.T) {
 			}
 			if c.hear {
 				raceOf(k).sub = live(7)
-				raceOf(k).leading = true // as with several holds
+				raceOf(k).running = true // as with several holds
 			}
 			r.Departs(k)
 			require.Equal(t, c.hear, met(k) != nil && met(k).turns.coming == 1)

@@ -44,9 +44,9 @@ func (r *racing) Join(k *engine.Key, w *engine.Waiter) engine.Ticket {
 
 func (r *racing) Refused(k *engine.Key, _ *engine.Waiter, a engine.Attempt) {
 	p := raceOf(k)
-	a = k.Noted(a)
+	a = k.TakeIn(a)
 	p.outage = p.outage.Note(a)
-	p.contended, p.unmet = p.contended || a.Err == nil, a.Unmet
+	p.contended, p.why = p.contended || a.Err == nil, a.Why
 	if r.engine.Several { // there may be others
 		r.engine.Undo(a.Orphan)
 	} else {
@@ -55,28 +55,28 @@ func (r *racing) Refused(k *engine.Key, _ *engine.Waiter, a engine.Attempt) {
 }
 
 func (r *racing) Left(k *engine.Key, _ *engine.Waiter) {
-	if p := met(k); p != nil && k.First() == nil {
+	if p := met(k); p != nil && k.FirstWaiter() == nil {
 		p.look()
 	}
 }
 
-func (r *racing) Unmet(k *engine.Key, _ *engine.Waiter) error {
+func (r *racing) WhyNot(k *engine.Key, _ *engine.Waiter) error {
 	switch p := met(k); {
 	case p != nil && p.outage != nil:
 		return p.outage.Err
-	case p != nil && p.unmet != nil:
-		return p.unmet
+	case p != nil && p.why != nil:
+		return p.why
 	}
 	return k.NotAcquired()
 }
 
 func (r *racing) Next(k *engine.Key, _ *engine.Hold) *engine.Waiter {
-	w := k.First()
+	w := k.FirstWaiter()
 	if w == nil || !w.Terms.Plain() {
 		return nil
 	}
 	k.Remove(w)
-	if k.First() == nil {
+	if k.FirstWaiter() == nil {
 		r.Settle(k)
 	}
 	return w
@@ -104,12 +104,12 @@ func (r *racing) Released(k *engine.Key, said scripts.Released) {
 	if p := met(k); p != nil {
 		p.turns.departed()
 	}
-	if said.Ours && k.First() != nil && r.engine.LocalHandover > 0 {
+	if said.Ours && k.FirstWaiter() != nil && r.engine.LocalHandover > 0 {
 		p, others := raceOf(k), said.Listeners
 		if p.before.Live {
 			others--
 		}
-		p.turns.stepBack(others, p.before, time.Now(), r.engine.Trip())
+		p.turns.stepBack(others, p.before, time.Now(), r.engine.RTT())
 		if p.before.Live && said.Listeners > 0 { // else it has published nothing
 			p.turns.published()
 		}
@@ -131,16 +131,16 @@ func (r *racing) Lost(k *engine.Key, _ *engine.Hold) {
 func (r *racing) Settle(k *engine.Key) {
 	p := met(k)
 	switch {
-	case k.First() != nil && (r.engine.Several || !k.Busy() && !k.Held()):
-		if p = raceOf(k); !p.leading {
-			p.leading = true
-			k.Go(func() { r.lead(k) })
+	case k.FirstWaiter() != nil && (r.engine.Several || !k.Busy() && !k.Held()):
+		if p = raceOf(k); !p.running {
+			p.running = true
+			k.Go(func() { r.run(k) })
 		}
 	case k.Busy(): // the end of that call settles it
-		if p != nil && k.First() == nil {
+		if p != nil && k.FirstWaiter() == nil {
 			p.look()
 		}
-	case k.First() == nil:
+	case k.FirstWaiter() == nil:
 		if p != nil {
 			if p.sub != nil {
 				p.sub.Close()

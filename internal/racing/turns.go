@@ -23,10 +23,10 @@ type turns struct {
 	target   uint64        // number of others' messages at which it is our turn
 	sent     uint64        // our messages: releases while subscribed
 	coming   uint64        // those of our releases under way, which may have come or not
-	began    time.Time     // of the present stepping back
+	began    time.Time     // of the current stepping back
 	probe    time.Time     // next probe by the clock
 	gap      time.Duration // usual time between releases
-	trip     time.Duration // a round trip
+	rtt      time.Duration // a round trip
 	others   uint64        // others' messages counted so far
 }
 
@@ -48,8 +48,8 @@ func (t *turns) published() { t.sent++ }
 // stepBack begins to let others have their turns. seen is the state of the subscription
 // before our release was published. Another release of ours meanwhile only brings the next probe
 // nearer: else a process with many holds would never probe.
-func (t *turns) stepBack(others int, seen pubsub.State, now time.Time, trip time.Duration) {
-	switch probe := now.Add(4 * trip); {
+func (t *turns) stepBack(others int, seen pubsub.State, now time.Time, rtt time.Duration) {
+	switch probe := now.Add(4 * rtt); {
 	case others <= 0:
 		t.reset()
 		return
@@ -62,8 +62,8 @@ func (t *turns) stepBack(others int, seen pubsub.State, now time.Time, trip time
 	t.sent = min(t.sent, seen.Messages) // a message of ours may have been lost
 	t.distance = uint64(others)
 	t.target = t.foreign(seen) + t.distance
-	t.began, t.probe = now, now.Add(4*trip)
-	t.trip, t.others = trip, t.target-t.distance
+	t.began, t.probe = now, now.Add(4*rtt)
+	t.rtt, t.others = rtt, t.target-t.distance
 }
 
 // foreign counts the messages of others among those seen.
@@ -75,7 +75,7 @@ func (t *turns) mine(seen pubsub.State, now time.Time) bool {
 	n := t.foreign(seen)
 	if n -= min(n, t.coming); n < t.target {
 		if n > t.others { // a release, and the last message unless a process takes the key
-			t.others, t.probe = n, now.Add(max(4*t.trip, min(t.gap*5/4, mostIdle)))
+			t.others, t.probe = n, now.Add(max(4*t.rtt, min(t.gap*5/4, mostIdle)))
 		}
 		return false
 	}

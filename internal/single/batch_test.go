@@ -86,7 +86,7 @@ func TestSharing_Queued(t *testing.T) {
 	for _, key := range []string{"b", "c"} {
 		s.Do(t, "SET", "redisson_lock_token:{"+key+"}", "9")
 	}
-	ended := together(t, q.releases, none{}, scripts.FairHold{Hold: scripts.Hold{Key: "a", Owner: owner("1")}},
+	ended := together(t, q.releases, none{}, scripts.FairHold{KeyOwner: scripts.KeyOwner{Key: "a", Owner: owner("1")}},
 		release("b", "2", 5), release("wrong", "4"), release("free", "6"))
 	require.Equal(t, scripts.Result[scripts.Passed]{Value: scripts.Passed{Ours: true}}, ended[0])
 	require.Equal(t, owner("5"), ended[1].Value.Grant.Owner)

@@ -19,7 +19,7 @@ type Queued struct {
 	server
 	acquires *batcher[none, scripts.Ask, scripts.Acquired]
 	releases *batcher[none, scripts.FairHold, scripts.Passed] // of holds without a run or a doubt
-	leaves   *batcher[none, scripts.Hold, scripts.Passed]     // of a single owner in doubt
+	leaves   *batcher[none, scripts.KeyOwner, scripts.Passed] // of a single owner in doubt
 }
 
 var _ interface {
@@ -37,7 +37,7 @@ func NewQueued(client rueidis.Client, c engine.Config, own queueing.Config) (*en
 	q.releases = batchOf(q.server, func(ctx context.Context, h scripts.FairHold) (scripts.Passed, error) {
 		return q.Fair.Release(ctx, h.Key, h.Owner, h.LastFence, false)
 	}, q.ReleaseEach)
-	q.leaves = batchOf(q.server, func(ctx context.Context, h scripts.Hold) (scripts.Passed, error) {
+	q.leaves = batchOf(q.server, func(ctx context.Context, h scripts.KeyOwner) (scripts.Passed, error) {
 		return q.Fair.Leave(ctx, h.Key, 1, h.Owner)
 	}, q.LeaveEach)
 	return queueing.New(q, c, own), q
@@ -54,7 +54,7 @@ func fairSettings(c engine.Config, own queueing.Config) scripts.FairSettings {
 	}
 	if c.LocalHandover > 0 {
 		settings.Members = mostMembers
-		settings.Fencing.Reserve *= c.TenureNumbers()
+		settings.Fencing.Reserve *= c.TenureFences()
 	}
 	return settings
 }
@@ -69,7 +69,7 @@ func (q *Queued) Release(ctx context.Context, key, owner string, lastFence int64
 	if doubt || len(served) > 0 {
 		return q.Fair.Release(ctx, key, owner, lastFence, doubt, served...)
 	}
-	return q.releases.do(ctx, none{}, scripts.FairHold{Hold: scripts.Hold{Key: key, Owner: owner}, LastFence: lastFence})
+	return q.releases.do(ctx, none{}, scripts.FairHold{KeyOwner: scripts.KeyOwner{Key: key, Owner: owner}, LastFence: lastFence})
 }
 
 // Leave gives up owners, alone or, for a single owner in doubt, in a batch.
@@ -77,7 +77,7 @@ func (q *Queued) Leave(ctx context.Context, key string, doubts int, owners ...st
 	if doubts != 1 || len(owners) != 1 {
 		return q.Fair.Leave(ctx, key, doubts, owners...)
 	}
-	return q.leaves.do(ctx, none{}, scripts.Hold{Key: key, Owner: owners[0]})
+	return q.leaves.do(ctx, none{}, scripts.KeyOwner{Key: key, Owner: owners[0]})
 }
 
 // Recount is [scripts.Node.Recount].

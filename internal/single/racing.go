@@ -101,12 +101,12 @@ type fences struct {
 	expiry  time.Duration // of fence counters
 }
 
-// reserve asks for so many fences, if there are any.
-func (f fences) reserve(numbers int64) scripts.Fencing {
+// reserve asks for n fences, if there are any.
+func (f fences) reserve(n int64) scripts.Fencing {
 	if !f.fencing {
 		return scripts.Fencing{}
 	}
-	return scripts.Fencing{Reserve: numbers, Expiry: f.expiry}
+	return scripts.Fencing{Reserve: n, Expiry: f.expiry}
 }
 
 // wanted is asked, or nil if there are no fences.
@@ -128,8 +128,8 @@ func (s *server) Abandoned(string, string) {}
 func (s *server) Close() { s.subscriber.Close() }
 
 // Acquire takes a free key, alone or in a batch.
-func (r *Racing) Acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {
-	return r.acquires.do(ctx, r.reserve(numbers), scripts.Ask{Key: key, Owner: owner, Lease: lease})
+func (r *Racing) Acquire(ctx context.Context, key, owner string, lease time.Duration, reserve int64) (scripts.Acquired, error) {
+	return r.acquires.do(ctx, r.reserve(reserve), scripts.Ask{Key: key, Owner: owner, Lease: lease})
 }
 
 func (r *Racing) acquire(ctx context.Context, f scripts.Fencing, a scripts.Ask) (scripts.Acquired, error) {

@@ -78,12 +78,12 @@ func newReadWrite(s server, c engine.Config) *ReadWrite {
 
 // Acquire takes the lock if others let it, alone or in a batch. If it is refused to callers that
 // wait, they have to try again before their wish ends.
-func (r *ReadWrite) Acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {
+func (r *ReadWrite) Acquire(ctx context.Context, key, owner string, lease time.Duration, reserve int64) (scripts.Acquired, error) {
 	w, a := r.wish(key), scripts.ReadWriteAsk{Ask: scripts.Ask{Key: key, Owner: owner, Lease: lease}}
 	if w != nil {
 		a.Wish = wishLasts
 	}
-	said, err := r.acquires.do(ctx, r.reserve(numbers), a)
+	said, err := r.acquires.do(ctx, r.reserve(reserve), a)
 	switch {
 	case w == nil || err != nil:
 	case said.OK: // by which the wish has ended

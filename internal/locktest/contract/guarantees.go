@@ -173,7 +173,7 @@ func g10Grow(c *harness) {
 		last = l.Fence()
 		return l
 	}
-	handOver := func() {
+	handover := func() {
 		l := grown(locktest.Lock(c.T, c.Locker, c.ctx, "k"))
 		c.unlock(c.serve(l, c.queues(3, "k"), func(_ int, _, next *holdfast.Lease) { grown(next) }))
 	}
@@ -187,8 +187,8 @@ func g10Grow(c *harness) {
 	}
 	for _, between := range []func(){
 		func() {},
-		handOver,
-		func() { handOver(); lost(func() { c.Server.Do(c.T, "FLUSHALL") })() },
+		handover,
+		func() { handover(); lost(func() { c.Server.Do(c.T, "FLUSHALL") })() },
 		lost(func() { c.Server.Do(c.T, "DEL", counter) }),
 		lost(func() { c.Server.Do(c.T, "PEXPIRE", counter, "1") }),
 		lost(func() { c.Server.Do(c.T, "SET", counter, "41") }), // as Java does
@@ -206,7 +206,7 @@ func g10Grow(c *harness) {
 			c.Server.Do(c.T, "INCRBY", counter, "3600000000")
 			last += 3_600_000_000 - 1
 		},
-		handOver,
+		handover,
 	} {
 		between()
 		for _, locker := range []locktest.Locker{c.Other, c.Locker, c.Other} {

@@ -16,7 +16,7 @@ import (
 var observeCases = []testCase{
 	{"Observe_Call", servers, defaults, observeCall},
 	{"Observe_Reentry", servers, defaults, observeReentry},
-	{"Observe_HandOverAndGrant", servers, tenured, observeHandOver},
+	{"Observe_HandoverAndGrant", servers, tenured, observeHandover},
 	{"Observe_WokenWaiter", servers, defaults, observeWoken},
 	{"Observe_Failed", servers, defaults, observeFailed},
 	{"Observe_GaveUp", servers, defaults, observeGaveUp},

@@ -60,7 +60,7 @@ func observeReentry(c *harness) {
 }
 
 // A hold passes on in memory; with fair, the queue has granted it before.
-func observeHandOver(c *harness) {
+func observeHandover(c *harness) {
 	s := c.observed(tenured)
 	holder, waits := c.lineUp("k", 2)
 	time.Sleep(pause)
@@ -68,7 +68,7 @@ func observeHandOver(c *harness) {
 	told := c.told(s, "failed", "*", "holdfast.Woken")
 	acquired, waiters := of[holdfast.AcquiredEvent](s), of[holdfast.WaitersEvent](s)
 	for _, a := range acquired[len(acquired)-2:] {
-		require.Equal(c.T, holdfast.ByHandOver, a.How)
+		require.Equal(c.T, holdfast.ByHandover, a.How)
 		require.GreaterOrEqual(c.T, a.Waited, pause)
 	}
 	require.Equal(c.T, []string{

@@ -23,7 +23,7 @@ var forOneHolder = []string{
 	"Handover_IsInMemory", "Handover_LikeToLike", "Handover_LossEndsThePresentLease", "Handover_NotAfterANestedCallInDoubt",
 	"Handover_NotAfterANestedCallThatWasInDoubt", "Handover_NotBeyondTheTenure", "Handover_Off",
 	"Handover_OldEntriesDoNotTouchTheNextLease", "Handover_TakesFencesFromTheReserve", "Label_IsShown", "Label_OfACall",
-	"Label_OfTheFirstAttempt", "Locks_OfAPrefix", "Observe_Blocked", "Observe_Close", "Observe_HandOverAndGrant",
+	"Label_OfTheFirstAttempt", "Locks_OfAPrefix", "Observe_Blocked", "Observe_Close", "Observe_HandoverAndGrant",
 	"Observe_LocksItself", "Observe_Failed", "Observe_WokenWaiter", "Reentry_CountsAndAnyOrderOfUnlock",
 	"Reentry_OnlyOnTheSameLockerAndKey", "Secrets_AreInNoErrorAndNoLog", "Terms_FixedLeaseIsNeverRenewedAndGoneAfterIt",
 	"Terms_MaxHoldOfALocker", "Terms_OfAWaiter", "Unlock_FindsTheLossItself", "Unlock_SecondTimeIsErrReleased",

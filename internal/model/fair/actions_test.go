@@ -14,7 +14,7 @@ const (
 	modelTick          modelActionKind = iota // the clock moves on by one, for everybody
 	modelLock                                 // a waiter calls Lock
 	modelUnlock                               // the lease ends and the hold is released
-	modelHandOver                             // the lease ends and the next of the run has the hold
+	modelHandover                             // the lease ends and the next of the run has the hold
 	modelCancel                               // a waiter gives up
 	modelExecute                              // a call reaches Redis
 	modelAnswer                               // a reply reaches its client
@@ -114,7 +114,7 @@ func (m *protocol) waiterActions(i int, do func(modelActionKind, int), faulty fu
 	case w.phase == modelHeld:
 		do(modelUnlock, i)
 		if m.next(w) >= 0 {
-			do(modelHandOver, i)
+			do(modelHandover, i)
 		}
 		if m.renews && m.fixed[i] == 0 && m.under(modelRenew, c, w.field) == nil {
 			do(modelSendRenew, i)

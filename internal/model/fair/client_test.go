@@ -199,8 +199,8 @@ func (m *protocol) next(w *modelWaiter) int {
 	return -1
 }
 
-// handOver ends w's lease and begins that of the next of its run.
-func (m *protocol) handOver(i int) {
+// handover ends w's lease and begins that of the next of its run.
+func (m *protocol) handover(i int) {
 	w := m.waiters[i]
 	n := m.next(&w)
 	m.waiters[i].finish()

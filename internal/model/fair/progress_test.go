@@ -128,7 +128,7 @@ func (m *protocol) due() (modelAction, bool) {
 		switch {
 		case w.phase != modelHeld || !m.runs(m.of[i]):
 		case m.next(w) >= 0:
-			return modelAction{modelHandOver, int8(i)}, true
+			return modelAction{modelHandover, int8(i)}, true
 		default:
 			return modelAction{modelUnlock, int8(i)}, true
 		}

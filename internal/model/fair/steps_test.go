@@ -11,8 +11,8 @@ func (m *protocol) do(a modelAction) {
 		m.lock(at)
 	case modelUnlock:
 		m.unlock(at)
-	case modelHandOver:
-		m.handOver(at)
+	case modelHandover:
+		m.handover(at)
 	case modelCancel:
 		m.spend(&m.faults.cancels)
 		m.cancel(at)

@@ -52,7 +52,7 @@ var mistakes = []struct {
 	{"write beside readers", "rwlock", &planted.WriteBeside, "HISTORY", 5, cut{}},
 	{"no wishes", "rwlock", &planted.NoWishes, "STARVES", 5, cut{}},
 	{"no tombstones", "rwlock", &planted.NoTombstones, "ORPHAN", 0, cut{what: sim.Straggle, long: cutLease * 5 / 6}},
-	{"hand over any", "rlock", &planted.HandOverAny, "TERMS", 30, cut{}},
+	{"hand over any", "rlock", &planted.HandoverAny, "TERMS", 30, cut{}},
 }
 
 // TestPower shows that the campaigns find mistakes. With -short, it plants those that six seeds find.
