@@ -12,6 +12,9 @@ import (
 // Other is the type of an error that has no other, as OpenTelemetry calls it.
 const Other = "_OTHER"
 
+// errPermits stands for every [holdfast.PermitsError].
+var errPermits = errors.New("wrong permits")
+
 type errorType struct {
 	err  error
 	name string
@@ -22,7 +25,7 @@ var (
 	failed = []errorType{
 		{holdfast.ErrLost, "lost"}, {holdfast.ErrReleased, "released"}, {holdfast.ErrClosed, "closed"},
 		{holdfast.ErrWrongType, "wrong_type"}, {holdfast.ErrOldServer, "old_server"}, {holdfast.ErrTooManyWaiters, "too_many_waiters"},
-		{holdfast.ErrInvalidArgument, "invalid_argument"},
+		{holdfast.ErrInvalidArgument, "invalid_argument"}, {holdfast.ErrUpgrade, "upgrade"}, {errPermits, "wrong_permits"},
 		{holdfast.ErrNotReplicated, "not_replicated"}, {holdfast.ErrUnavailable, "unavailable"}, {holdfast.ErrUnknown, "unknown"},
 		{context.Canceled, "canceled"}, {holdfast.ErrNotAcquired, "not_acquired"}, {context.DeadlineExceeded, "deadline_exceeded"},
 	}
@@ -49,6 +52,9 @@ func ErrorType(err error) string { return typeOf(err, failed) }
 func typeOf(err error, types []errorType) string {
 	if err == nil {
 		return ""
+	}
+	if p := (*holdfast.PermitsError)(nil); errors.As(err, &p) {
+		err = errors.Join(err, errPermits)
 	}
 	for _, t := range types {
 		if errors.Is(err, t.err) {

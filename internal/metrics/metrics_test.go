@@ -115,6 +115,8 @@ func TestErrorType(t *testing.T) {
 		"not_replicated":    wrapped(fmt.Errorf("%w: %w", holdfast.ErrUnknown, holdfast.ErrNotReplicated)),
 		"deadline_exceeded": wrapped(context.DeadlineExceeded),
 		"invalid_argument":  wrapped(errs.Invalid("canary")),
+		"upgrade":           wrapped(holdfast.ErrUpgrade),
+		"wrong_permits":     wrapped(&holdfast.PermitsError{Wanted: 1, Agreed: 2}),
 	} {
 		require.Equal(t, want, ErrorType(err))
 		if want != "" {
