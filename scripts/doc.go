@@ -4,50 +4,21 @@
 // programs share the locks.
 //
 // It is exported for the other packages of this module. Stable are the names of keys and
-// channels with what they hold (below), [Channel], [PermitsChannel], [ReadWriteChannel], and what a
+// channels with what they hold, [Channel], [PermitsChannel], [ReadWriteChannel], and what a
 // Redis user must be allowed to do: [Commands], [FairCommands], [PermitsCommands],
 // [ReadWriteCommands], [QuorumCommands]. Everything else may change with any release.
 //
 // # What is in Redis
 //
-//	key                            hash    owner -> entries, and behind a space the label of the owner; its expiry is the lease
-//	redisson_lock_token:{key}      string  the last fence number reserved
-//	holdfast_gone:{key}:owner      string  a tombstone: this owner was given up; one minute
-//	redisson_lock__channel:{key}   channel the message 0: the key was released
+// CHANGELOG.md has the table of all keys and channels, in its section "On the wire".
 //
-// and for owners that wait in order:
-//
-//	redisson_lock_queue:{key}                 list       the owners that wait, the next one first
-//	redisson_lock_timeout:{key}               sorted set owner -> epoch ms: when Java counts it as dead
-//	holdfast_heartbeat:{key}                  hash       client -> epoch ms: until when it counts as alive; label client -> its label; polls client -> until when it finds its grants by heartbeats; java -> whose turn it is
-//	redisson_lock__channel:{key}:client-uuid  channel    a client's inbox: what was granted to its owners, with the key's name
-//	redisson_lock__channel:{key}:owner        channel    the message 0: it is this owner's turn; how Java wakes
-//
-// and for keys with permits, in a layout of our own:
-//
-//	key                             sorted set owner -> epoch ms, by the server's clock: when its lease ends; expires with the last lease
-//	holdfast_permits:{key}          hash       the register: permits -> how many there are; resized -> 1 if an operator has said so; owner -> as in a lock's hash; expires with the last lease, or after a week if resized
-//	holdfast_gone:{key}:owner       string     a tombstone, as above
-//	holdfast_permits_channel:{key}  channel    the message 0: a permit was given back, or their number has changed
-//
-// and for read/write locks:
-//
-//	key                                hash    mode -> read or write; owner -> entries, that of a writer with :write behind it; its expiry is that of its last entry
-//	{key}:owner:rwlock_timeout:1       string  1, and behind a space the label of the owner; its expiry is the lease of this owner. Java has none for writers, and one for each nested entry of a reader
-//	holdfast_wishes:{key}              hash    writer client, reader client or next client -> epoch ms until which the client counts as waiting; next is a reader that goes before the next writer; free -> until when a free lock is left to those that go first
-//	redisson_rwlock:{key}              channel the message 0: the last reader has left; 1: a writer has, or a wish has ended
-//
-// and on each node of a quorum:
-//
-//	holdfast_node                  string  the marker: since when the node has forgotten nothing; see quorum/check.lua
-//
-// A lock is free when its hash is absent; of a read/write lock and of permits, only entries that have not
-// run out count. An owner is client-uuid:number. A hash with another field, or with more than one, is no
-// lock but somebody's data: acquires, heartbeats, Inspect and ForceRelease refuse it, and nothing here
-// changes it. So it is with read/write locks, which have a field mode, and with a lock for the calls of
-// [ReadWrite]. The braces are left out where the key has an opening brace of its own. List and sorted set
-// name the same owners and vanish with the last of them. If all waiters die, they expire a week after the
-// last heartbeat that moved scores on, and a turn of Java's puts that off. The heartbeats expire.
+// A lock is free when its hash is absent; of a read/write lock and of permits, only entries that have
+// not run out count. An owner is client-uuid:number. A hash with another field, or with more than one,
+// is no lock but somebody's data: acquires, heartbeats, Inspect and ForceRelease refuse it, and nothing
+// here changes it. So it is with read/write locks, which have a field mode, and with a lock for the
+// calls of [ReadWrite]. The list and the sorted set of a queue name the same owners and vanish with the
+// last of them. If all waiters die, they expire a week after the last heartbeat that moved scores on,
+// and a turn of Java's puts that off. The heartbeats expire.
 //
 // # The scripts
 //
@@ -113,15 +84,14 @@
 //
 // # Outcomes
 //
-// A call is done, surely not done, or its outcome is unknown; [OutcomeOf] decides
-// which, and divides the second and the third into what waiting may cure and what it cannot:
-// a proxy may refuse, in words of its own, a call that the server has carried out.
-// "Surely not done" can be said because every script checks its arguments, and
-// meets what Redis may refuse, before its first write or undoes that write. So a
-// lock never stays without an expiry, unless a user lacks the rights to both
-// PEXPIRE and HDEL. What gives up a hold or a place, and Heartbeat, do their work and
-// then serve the next as far as Redis lets them; what it refuses there, the next
-// heartbeat finds out.
+// A call is done, surely not done, or its outcome is unknown; [OutcomeOf] decides which. It
+// divides the second and the third into what waiting may cure and what it cannot: a proxy
+// may refuse, in words of its own, a call that the server has carried out. "Surely not done"
+// can be said because every script checks its arguments before its first write. It also
+// meets what Redis may refuse before that write, or undoes the write. So a lock never stays
+// without an expiry, unless a user lacks the rights to both PEXPIRE and HDEL. What gives up
+// a hold or a place, and Heartbeat, do their work and then serve the next as far as Redis
+// lets them; what it refuses there, the next heartbeat finds out.
 //
 // # Repetition
 //
