@@ -93,7 +93,7 @@ func (r *ReadWrite) askArgs(f *Fencing, asks ...ReadWriteAsk) (keys, args []stri
 		if err != nil {
 			return nil, nil, err
 		}
-		keys = append(keys, a.Key, tombstone(a.Key, a.Owner), timeout(a.Key, a.Owner), wishes(a.Key), witness(a.Key))
+		keys = append(keys, a.Key, tombstone(a.Key, a.Owner), timeout(a.Key, a.Owner), wishes(a.Key), absentKey(a.Key))
 		args = append(args, a.Owner, millis(a.Lease), r.node.one, r.client, millis(a.Wish), a.Beside)
 		if f != nil {
 			keys, args = append(keys, counter(a.Key)), append(args, decimal(f.Reserve), millis(f.Expiry))
@@ -138,7 +138,7 @@ func (r *ReadWrite) endArgs(holds ...ReadWriteEnding) (keys, args []string, err 
 		if err != nil {
 			return nil, nil, err
 		}
-		keys = append(keys, h.Key, timeout(h.Key, h.Owner), wishes(h.Key), witness(h.Key), other)
+		keys = append(keys, h.Key, timeout(h.Key, h.Owner), wishes(h.Key), absentKey(h.Key), other)
 		args = append(args, h.Owner, ReadWriteChannel(h.Key), more, r.client, millis(h.Wish))
 	}
 	return keys, args, nil
@@ -168,12 +168,12 @@ func (r *ReadWrite) Inspect(ctx context.Context, key string) (Holder, error) {
 	if err := CheckKey(key); err != nil {
 		return Holder{}, err
 	}
-	return parseReadWrite(r.node.invoke(ctx, rwInspect, 2, key, witness(key)))
+	return parseReadWrite(r.node.invoke(ctx, rwInspect, 2, key, absentKey(key)))
 }
 
 // InspectEach is as that of [Node].
 func (r *ReadWrite) InspectEach(ctx context.Context, names []string) ([]Result[Holder], error) {
-	return r.node.inspectEach(ctx, rwInspect, names, func(name string) []string { return []string{name, witness(name)} }, parseReadWrite)
+	return r.node.inspectEach(ctx, rwInspect, names, func(name string) []string { return []string{name, absentKey(name)} }, parseReadWrite)
 }
 
 func parseReadWrite(m rueidis.RedisMessage, err error) (Holder, error) {
@@ -199,7 +199,7 @@ func (r *ReadWrite) ForceRelease(ctx context.Context, key string) (existed bool,
 	if err := CheckKey(key); err != nil {
 		return false, err
 	}
-	return parseBool(r.node.invoke(ctx, rwForceRelease, 2, key, witness(key), ReadWriteChannel(key)))
+	return parseBool(r.node.invoke(ctx, rwForceRelease, 2, key, absentKey(key), ReadWriteChannel(key)))
 }
 
 // Withdraw ends the wish of the client for key, and wakes those who let it go first. It may
@@ -225,5 +225,5 @@ func timeout(key, owner string) string {
 // wishes returns the hash of clients that wait for the read/write lock key.
 func wishes(key string) string { return named(wishesPrefix, key) }
 
-// witness returns a key that never exists, as the tombstone of no owner; see parts/living.lua.
-func witness(key string) string { return tombstone(key, "") }
+// absentKey returns a key that never exists, as the tombstone of no owner; see parts/living.lua.
+func absentKey(key string) string { return tombstone(key, "") }

@@ -174,7 +174,7 @@ func TestG1_ClusterSlotOfAReaderMoves(t *testing.T) {
 // The names of a lock share its slot, also those that no call declares.
 func TestClusterNamesOfReadWriteLocks(t *testing.T) {
 	for _, key := range []string{"k", "{tag}k", "k{tag}", "a{b}c{d}"} {
-		for _, name := range []string{timeout(key, ofA(1)), wishes(key), witness(key), ReadWriteChannel(key)} {
+		for _, name := range []string{timeout(key, ofA(1)), wishes(key), absentKey(key), ReadWriteChannel(key)} {
 			require.Equal(t, cluster.Slot(key), cluster.Slot(name), name)
 		}
 	}

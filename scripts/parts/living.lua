@@ -3,10 +3,10 @@
 -- long as one of its time-out keys is there; a writer of Java's has none, and lives as long as the lock. The dead are removed, and
 -- so are `leaver`, an owner or nil, and a lock without entries. Refuses what is no read/write lock, before it writes.
 -- The time-out keys of others are not among KEYS: their names follow from the lock, and they share its slot. While that slot moves to
--- another node of a Redis Cluster, one may be at either node. The `witness`, a key of the slot that never exists, is among KEYS: with
+-- another node of a Redis Cluster, one may be at either node. The key `absent` of the slot, which never exists, is among KEYS: with
 -- one that is missing, neither node runs the script (TRYAGAIN, ASK). So what is not seen here has gone.
 local mode = redis.call('HGET', lock, 'mode')
-if mode ~= 'read' and mode ~= 'write' and (mode or redis.call('EXISTS', lock, witness) > 0) then
+if mode ~= 'read' and mode ~= 'write' and (mode or redis.call('EXISTS', lock, absent) > 0) then
   return redis.error_reply('WRONGTYPE the key holds a hash that is not a read/write lock')
 end
 local timeouts = string.find(lock, '{', 1, true) and lock .. ':' or '{' .. lock .. '}:'

@@ -1,15 +1,15 @@
 -- rw_acquire: take a read/write lock for a reader or a writer that has never held it; with fencing, reserve fence numbers for the
 -- hold. A reader may have it beside other readers, and beside a writer that is its own caller.
--- Who waits has a wish. While a writer has one, readers that come later are refused, and so are other writers whose wish is younger.
--- After the turn of a writer, the readers that have waited meanwhile are next: they go before other writers. Those whose turn it is have
--- a third of a wish to take a lock that is free: after that, whoever asks may have it.
+-- Each process that waits has a wish. While a writer has one, readers that come later are refused, and so are other writers whose
+-- wish is younger. After the turn of a writer, the readers that have waited meanwhile are next: they go before other writers. Those
+-- whose turn it is have a third of a wish to take a lock that is free: after that, whoever asks may have it.
 -- KEYS[1]  the lock, hash: mode -> read or write, owner -> count
 -- KEYS[2]  the owner's tombstone, string
 -- KEYS[3]  the owner's time-out key, string: 1, and behind a space the label of the owner, if it has one. It expires with the lease
 -- KEYS[4]  the wishes, hash: writer client, reader client or next client -> epoch ms until which the wish of the client counts, a
 --          space, and since when it has it; next is a reader that goes before other writers. free -> epoch ms until
 --          which others are refused although the lock is free
--- KEYS[5]  the witness, see parts/living.lua
+-- KEYS[5]  the absent key, see parts/living.lua
 -- KEYS[6]  with fencing: the fence counter, string: the last number reserved
 -- ARGV[1]  owner; that of a writer ends with :write
 -- ARGV[2]  lease in ms, 1 to 999999999999999
@@ -29,7 +29,7 @@
 --          -2   the owner has been given up by release, which left a tombstone, or ARGV[6] does not hold the lock; nothing is changed
 -- Repeat: safe. The owner's own entry is found and left as it is, the expiry too. It reserves other, larger numbers then: no
 -- holder got those of the lost reply.
-local lock, timeout, wishes, witness, counter = KEYS[1], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local lock, timeout, wishes, absent, counter = KEYS[1], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local taker, lease, client, wish, reserve, counter_expiry = ARGV[1], ARGV[2], ARGV[4], ARGV[5], ARGV[7], ARGV[8]
 if #taker == 0 then
   return redis.error_reply('ERR owner must not be empty')

@@ -1,11 +1,11 @@
 -- rw_force_release: free a read/write lock from its writer and all readers, and wake all who wait.
 -- KEYS[1]  the lock, hash: mode -> read or write, owner -> count
--- KEYS[2]  the witness, see parts/living.lua
+-- KEYS[2]  the absent key, see parts/living.lua
 -- ARGV[1]  channel of the lock; the message is 1
 -- Reply    1    it was held and is free now
 --          0    it was free
 -- Repeat: unsafe. A second run may end the holds of owners that took the lock in between.
-local lock, witness = KEYS[1], KEYS[2]
+local lock, absent = KEYS[1], KEYS[2]
 local leaver
 --@include parts/living.lua
 if not mode then

@@ -2,7 +2,7 @@
 -- KEYS[1]  the lock, hash: mode -> read or write, owner -> count
 -- KEYS[2]  the owner's time-out key, string
 -- KEYS[3]  the wishes, hash, see rw/acquire.lua
--- KEYS[4]  the witness, see parts/living.lua
+-- KEYS[4]  the absent key, see parts/living.lua
 -- KEYS[5]  what ARGV[3] needs: the owner's tombstone, string, or the fence counter, string; else the lock again
 -- ARGV[1]  owner; that of a writer ends with :write
 -- ARGV[2]  channel of the lock; the message is 0 if the last reader leaves, and 1 if a writer does
@@ -15,7 +15,7 @@
 --          -1    the owner does not hold the lock; nothing is changed, except for the tombstone and what is dead
 --          -2    released; Redis refused the message
 -- Repeat: safe. The second finds no entry, and renews the tombstone.
-local lock, wishes, witness, last, wish = KEYS[1], KEYS[3], KEYS[4], ARGV[3], ARGV[5]
+local lock, wishes, absent, last, wish = KEYS[1], KEYS[3], KEYS[4], ARGV[3], ARGV[5]
 --@include parts/last.lua
 --@include parts/wish.lua
 
