@@ -41,10 +41,10 @@ var (
 	// ErrUnavailable: Redis failed; the lock was surely not acquired. (The effects of an
 	// earlier attempt of the same wait are being undone.)
 	ErrUnavailable = errors.New("redis unavailable")
-	// ErrUnknown: no answer came, so the outcome is not known. From a lock call: the lock is not
-	// held, and what the call may have done is being undone in the background. From Unlock: the
-	// release goes on in the background for up to a lease, after which the key is free in any
-	// case.
+	// ErrUnknown: the outcome is not known, as no answer came, or none in time to trust the
+	// lease. From a lock call: the lock is not held, and what the call may have done is being
+	// undone in the background. From Unlock: the release goes on in the background for up to a
+	// lease, after which the key is free in any case.
 	ErrUnknown = errors.New("outcome unknown")
 	// ErrNotReplicated: fewer replicas than WithReplicas asks for had the lock, or the
 	// nested entry, in time. It comes with ErrUnknown, and is being undone.

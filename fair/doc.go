@@ -42,11 +42,11 @@
 // sets the locker's lease, which may be shorter.
 //
 // A waiter first confirms a grant that comes when more than half of that time is over, that
-// lacks a fence with fencing on, that is for a fixed or capped lease, that a heartbeat
-// found, or that comes while its locker still knows of a hold. With [holdfast.WithReplicas],
-// it confirms each. The confirmation is one more call, which sets the lease, and the lease
-// counts from the start of that call. So no waiter believes a grant that arrives late, or
-// that is for an owner that has lost its place.
+// lacks a fence with fencing on, that is for a fixed or capped lease or one with a
+// [holdfast.Label], that a heartbeat found, or that comes while its locker still knows of a
+// hold. With [holdfast.WithReplicas], it confirms each. The confirmation is one more call,
+// which sets the lease, and the lease counts from the start of that call. So no waiter
+// believes a grant that arrives late, or that is for an owner that has lost its place.
 //
 // A Redis user with the right to publish can forge a message. So the number of a waiter's
 // owner ends with digits that only its locker can make, and the locker ignores a message for
