@@ -80,10 +80,10 @@ func (l *Lease) Err() error { return l.is.Err() }
 // owner. Renewals move it on. It carries a monotonic clock reading.
 func (l *Lease) Deadline() time.Time { return l.is.Deadline() }
 
-// Fence returns the number of this lease, which is larger than those of all earlier leases
-// of the key (readers of rwlock may share one, see there); 0 without WithFencing. A resource that remembers the largest number it has
-// seen and refuses smaller ones is safe even from a holder that was paused and does not
-// know that it has lost the lock. See Kleppmann, How to do distributed locking (2016).
+// Fence returns the number of this lease, which is larger than those of all earlier leases of the key
+// (readers of rwlock may share one, see there); 0 without WithFencing. A resource that remembers the
+// largest number it has seen and refuses smaller ones is safe even from a holder that was paused and
+// does not know that it has lost the lock. See Kleppmann, How to do distributed locking (2016).
 func (l *Lease) Fence() int64 { return l.is.Fence() }
 
 // Key returns the key.

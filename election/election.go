@@ -173,8 +173,8 @@ func (e *Election) Bind(ctx context.Context) context.Context {
 	return ctx
 }
 
-// Leader asks Redis who leads: Held says whether a candidate does, Label names it, and Owner is
-// its term, as no other term has that owner, except of candidates that share a locker. Errors:
+// Leader asks Redis who leads. Held says whether a candidate does, and Label names it. Owner is
+// its term: no other term has that owner, except of candidates that share a locker. Errors:
 // those of Inspect, see [holdfast.Operator]; [errors.ErrUnsupported] if the locker is no
 // Operator. The round trips of Inspect.
 func (e *Election) Leader(ctx context.Context) (holdfast.Status, error) {

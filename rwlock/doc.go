@@ -18,26 +18,25 @@
 //
 // # Readers of one process
 //
-// They share one hold in Redis, which is renewed once and released by the last of them. A reader
-// that comes while such a hold is younger than [holdfast.WithLocalHandover] reads under it without a
-// call to Redis. The next one asks Redis whether its process may go on so, which it may not while
-// a writer waits; with [holdfast.WithMaxHold], it asks for another hold. A reader with a lease, a cap
-// or a label of its own has a hold of its own. A call of one hold never changes another.
+// They share one hold in Redis, which is renewed once and released by the last of them. A reader that
+// comes while such a hold is younger than [holdfast.WithLocalHandover] reads under it without a call
+// to Redis. The next one asks Redis whether its process may go on so: it may not while a writer
+// waits. With [holdfast.WithMaxHold], the next one asks for another hold. A reader with a lease, a
+// cap or a label of its own has a hold of its own. A call of one hold never changes another.
 //
 // # Nobody starves
 //
-// A process whose callers wait notes so in Redis, as a wish that counts for 3 s and that it
-// renews each second. While a writer has a wish, readers that come later wait, wherever they
-// are. When a writer releases, the readers that have waited meanwhile are next: those that share a
-// hold go in together, before any writer. If its lease runs out instead, only the readers that
-// waited already when it got the lock are next. Later readers wait again if another writer does. Of the processes with writers that wait,
-// the one that has waited longest is first.
+// A process whose callers wait notes so in Redis, as a wish that counts for 3 s and that it renews each
+// second. While a writer has a wish, readers that come later wait, wherever they are. When a writer
+// releases, the readers that have waited meanwhile are next: those that share a hold go in together,
+// before any writer. If its lease runs out instead, only the readers that waited already when it got
+// the lock are next. Later readers wait again if another writer does. Of the processes with writers
+// that wait, the one that has waited longest is first.
 //
 // A wish ends with the turn of its process, or when its last waiter has gone; the wish of a process
 // that died delays others by 3 s at most. A free lock is left for a second to those whose turn it
-// is, however many of them have died; then whoever asks gets it (one that never waits: after 3 s).
-// Java neither notes
-// wishes nor honours them: its readers pass by a writer that waits.
+// is, however many of them have died. Then whoever asks gets it (one that never waits: after 3 s).
+// Java neither notes wishes nor honours them: its readers pass by a writer that waits.
 //
 // # At each failure
 //
@@ -57,6 +56,6 @@
 // # Fences
 //
 // A writer's number is larger than all earlier ones. A reader's is larger than those of all
-// earlier writers, and smaller than those of all later ones; readers that share a hold share a
-// number, and a reader beside its own writer has the number of that.
+// earlier writers, and smaller than those of all later ones. Readers that share a hold share a
+// number. A reader beside its own writer has the number of that writer.
 package rwlock

@@ -20,8 +20,8 @@ const NoExpiry time.Duration = -1
 // Acquired is the answer to an acquire: OK, Gone, or held by another for
 // Remaining.
 type Acquired struct {
-	// OK: the owner holds the key, since this call or, when the call was a
-	// repeated one, possibly since an earlier one.
+	// OK: the owner holds the key since this call. If the call was repeated, it may have
+	// held it since an earlier one.
 	OK bool
 	// Gone: the owner was given up by GiveUp and will not get the key any
 	// more. The next attempt needs a new owner.
@@ -129,8 +129,8 @@ type Ask struct {
 	Lease      time.Duration
 }
 
-// AcquireEach does as [Node.Acquire], or AcquireFenced if f is not nil, for each of
-// asks by itself, and fills results, one for each.
+// AcquireEach does as [Node.Acquire] for each of asks by itself. If f is not nil, it does
+// as AcquireFenced. It fills results, one for each.
 func (n *Node) AcquireEach(ctx context.Context, f *Fencing, asks []Ask, results []Result[Acquired]) error {
 	var more []string
 	if f != nil {
@@ -151,8 +151,8 @@ func parserOf(f *Fencing) parser {
 	return parseAcquired
 }
 
-// askArgs returns the KEYS and ARGV of acquire for each of asks; with the fence counters
-// among the keys if fenced, and more behind the ARGV of each.
+// askArgs returns the KEYS and ARGV of acquire for each of asks. If fenced, the fence
+// counters are among the keys. The ARGV of each end with more.
 func (n *Node) askArgs(asks []Ask, fenced bool, more ...string) (keys, args []string, err error) {
 	keys, args = make([]string, 0, 6*len(asks)+2), make([]string, 0, (3+len(more))*len(asks)) // room for eachArgs, and a marker
 	for _, a := range asks {

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// client is what calls are made by, and what they are for: a node, the fair queues and the
-// read/write locks of client A there, the vote of the node, and an owner of client A who wants a key.
+// client is what calls are made by, and what they are for: a node, the fair queues and the read/write
+// locks of client A there, the vote of the node, and an owner of client A that wants a key.
 type client struct {
 	*Node
 	fair       *Fair

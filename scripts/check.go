@@ -25,10 +25,10 @@ func unsent(err error) error {
 
 func refuse(format string, args ...any) error { return notSent{errs.Invalid(format, args...)} }
 
-// CheckKey returns an error that says what is wrong if key cannot name a lock: it is
-// empty or longer than 1 KiB, or its names would collide with those of another lock, as
-// do redisson_lock_queue:{k}, holdfast_node, and {k}, since Redisson puts braces around
-// k in names. Any other bytes will do.
+// CheckKey returns an error that says what is wrong if key cannot name a lock: it is empty
+// or longer than 1 KiB, or its names would collide with those of another lock. So do
+// redisson_lock_queue:{k} and holdfast_node, and also {k}, as Redisson puts braces around k
+// in names. Any other bytes will do.
 func CheckKey(key string) error { return unsent(check.Key(key)) }
 
 // CheckLease returns an error that says what is wrong if d cannot be a lease:

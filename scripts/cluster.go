@@ -103,9 +103,9 @@ func oneSlot(key string) bool {
 	return strings.IndexByte(tag, '}') > 0
 }
 
-// BySlot says whether the keys of a call have to be of one slot, as on a Redis Cluster, or on a
-// server that was found to ask for it: one endpoint of a cluster, behind which a proxy or a
-// single node has all slots.
+// BySlot says whether the keys of a call have to be of one slot. They have to on a Redis
+// Cluster, and on a server that was found to ask for it. Such a server is one endpoint of a
+// cluster, behind which a proxy or a single node has all slots.
 func (n *Node) BySlot() bool { return n.Cluster != nil || n.crossed.Load() }
 
 // crossed says whether one endpoint of a cluster refused a call for keys of several slots,
@@ -121,8 +121,8 @@ func crossed(err error) bool {
 // sameSlot is how Alibaba's proxies say CROSSSLOT.
 const sameSlot = " command keys must in same slot"
 
-// cross notes that a call for these keys was crossed, and returns its error: a key may have
-// names in several slots by itself.
+// cross notes that a call for these keys was crossed. It returns errTag if a key has names
+// in several slots by itself, else err.
 func (n *Node) cross(keys []string, err error) error {
 	n.crossed.Store(true)
 	for _, key := range keys {
@@ -133,9 +133,9 @@ func (n *Node) cross(keys []string, err error) error {
 	return err
 }
 
-// bySlot divides a call for several keys, where a script has keys of one slot only: do is
-// called with the indexes of those of each slot, for all slots at once. It returns one of
-// their errors.
+// bySlot divides a call for several keys, where a script has keys of one slot only. It
+// calls do with the indexes of the keys of each slot, for all slots at once. It returns one
+// of their errors.
 func (n *Node) bySlot(keys int, key func(i int) string, do func(indexes []int) error) error {
 	slots := make(map[uint16][]int)
 	for i := range keys {

@@ -158,9 +158,9 @@ func (n *Node) patience() time.Duration {
 // alone sends a command for a key, and WAIT, on a connection of their own, and returns the
 // replies. asking is the node of a Redis Cluster that ASK has named, else "".
 //
-// Renewals can do without such a connection: if none comes soon, they share that of the
-// client's other calls, one renewal at a time, and hold those up for as long as WAIT takes.
-// Better that than to lose a lease.
+// Renewals can do without such a connection. If none comes soon, they share that of the
+// client's other calls, one renewal at a time. That holds the others up for as long as WAIT
+// takes, which is better than to lose a lease.
 func (n *Node) alone(ctx context.Context, renewal bool, key, asking string, cmd rueidis.Completed) ([]rueidis.RedisResult, error) {
 	addr := asking
 	if addr == "" && n.Cluster != nil {
@@ -201,8 +201,8 @@ type doer interface {
 }
 
 // onOneOf sends by a dedicated connection, for which it waits so long. One that a replica
-// refuses was dialled before the server lost its place: it is closed, nothing was done, and the
-// next one is tried, as many as may be idle there.
+// refuses was dialled before the server lost its place, and nothing was done. It is closed, and
+// the next one is tried, as many as may be idle there.
 func (n *Node) onOneOf(ctx context.Context, patience time.Duration, pool *connections, client rueidis.Client, send func(doer, rueidis.Completed) []rueidis.RedisResult) ([]rueidis.RedisResult, error) {
 	bounded, done := context.WithTimeout(ctx, patience)
 	defer done()

@@ -26,8 +26,8 @@ type FairHold struct {
 	LastFence int64
 }
 
-// ReleaseEach does as Release for each of holds by itself, of which no run was served
-// and nothing is in doubt, and fills results, one for each.
+// ReleaseEach does as Release for each of holds by itself, and fills results, one for each.
+// The holds have served no run, and nothing of them is in doubt.
 func (f *Fair) ReleaseEach(ctx context.Context, holds []FairHold, results []Result[Passed]) error {
 	keys, args := f.each(len(holds))
 	for _, h := range holds {
@@ -40,8 +40,8 @@ func (f *Fair) ReleaseEach(ctx context.Context, holds []FairHold, results []Resu
 	return invokeEach(ctx, f.node, fairReleaseEach, len(holds), keys, args, results, parsePassed)
 }
 
-// LeaveEach does as Leave for each of holds by itself, of which a call may still arrive,
-// and fills results, one for each.
+// LeaveEach does as Leave for each of holds by itself, and fills results, one for each. A
+// call of each may still arrive.
 func (f *Fair) LeaveEach(ctx context.Context, holds []KeyOwner, results []Result[Passed]) error {
 	keys, args := f.each(len(holds))
 	for _, h := range holds {

@@ -22,7 +22,7 @@ func TestF33_FairWrongType(t *testing.T) {
 				says = "fence counter"
 			}
 			// called makes a call by the holder of a lock for which others wait, or by a
-			// newcomer. The foreign value stays, and a newcomer who fails changes nothing.
+			// newcomer. The foreign value stays, and a newcomer that fails changes nothing.
 			called := func(name string, waiting ...string) error {
 				t.Helper()
 				r.s.Do(t, "FLUSHALL")

@@ -26,8 +26,8 @@ type HeartbeatReply struct {
 	// HeartbeatSoon: a Java waiter has the turn, the dead were too many for one call, or the
 	// client polls and is the next.
 	HeartbeatSoon bool
-	// Grant is a waiter of this client's to which the key was given by this call,
-	// or, without a lease, that holds it since some earlier call.
+	// Grant names the waiter of this client to which this call gave the key. Without a
+	// lease, that waiter holds the key since some earlier call.
 	Grant Grant
 	// Place is the place in the queue of the first owner, if the Heartbeat asked for it: 1 is
 	// the next. 0: it does not wait.

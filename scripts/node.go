@@ -17,11 +17,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redact"
 )
 
-// Node runs the scripts on one Redis, or on all of a Redis Cluster: on the node that has
-// the key's slot. Its methods may be called concurrently; each is one round trip if it says no
-// other number, and one more where Redis does not know the script yet or names another node; one call also asks
-// whether Redis is too old. They send nothing twice by themselves otherwise, wait until the
-// reply comes or ctx ends, and should be given a deadline. [OutcomeOf] says what an error means.
+// Node runs the scripts on one Redis, or on all of a Redis Cluster: on the node that has the key's
+// slot. Its methods may be called concurrently. Each is one round trip if it says no other number. It
+// takes one more where Redis does not know the script yet or names another node, and one call also asks
+// whether Redis is too old. Else they send nothing twice by themselves. They wait until the reply comes
+// or ctx ends, and should be given a deadline. [OutcomeOf] says what an error means.
 type Node struct {
 	NodeSettings // immutable after NewNode
 	client       rueidis.Client

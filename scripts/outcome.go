@@ -31,8 +31,9 @@ const (
 	// Unknown: the script may have run, or may still run: the reply did not
 	// come or was not understood.
 	Unknown
-	// Doubtful: the script may have run, and waiting does not cure it: refused in words
-	// that no Redis is known to have, as of a proxy, or the WAIT behind it was refused.
+	// Doubtful: the script may have run, and waiting does not cure it. The words of the
+	// refusal are of no known Redis, but of a proxy, say; or the WAIT behind the script was
+	// refused.
 	Doubtful
 )
 
@@ -46,9 +47,9 @@ func (o Outcome) MayHaveRun() bool { return o == Unknown || o == Doubtful }
 // OutcomeOf judges the error that a method of [Node] returned. Errors that it
 // does not know are Unknown.
 //
-// One case is judged by what can still be done about it: a call that is cut off
-// because its client is closed is Refused, though it may have run, since no
-// further call could find out or undo it.
+// One case is judged by what can still be done about it. A call that is cut off because its
+// client is closed is Refused. It may have run, but no further call could find out or undo
+// it.
 func OutcomeOf(err error) Outcome {
 	if err == nil {
 		return Done

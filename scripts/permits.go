@@ -128,7 +128,7 @@ func (p *Permits) Resize(ctx context.Context, key string, n int) error {
 	return err
 }
 
-// Inspect returns who has the permits of key; of the one whose lease ends first, the Holder itself.
+// Inspect returns who has the permits of key. The Holder is the one whose lease ends first.
 func (p *Permits) Inspect(ctx context.Context, key string) (Holder, error) {
 	if err := CheckKey(key); err != nil {
 		return Holder{}, err

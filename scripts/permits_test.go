@@ -232,7 +232,7 @@ func TestResize(t *testing.T) {
 	takes(t, other, ofB(1))
 	isFull(t, p, ofA(4))
 	require.NoError(t, p.Resize(bounded(t), "k", 2))
-	require.Len(t, taken(t, p), 4, "who has a permit keeps it")
+	require.Len(t, taken(t, p), 4, "holders keep their permits")
 	require.NoError(t, p.Renew(bounded(t), lease, []string{"k"}, []string{ofA(3)}, make([]Answer, 1)))
 	for _, owner := range []string{ofA(1), ofA(2), ofA(3)} {
 		isFull(t, p, ofA(4))

@@ -37,11 +37,11 @@ var renewArgs = sync.Pool{New: func() any { return new([]string) }}
 // holds it, for up to a few hundred keys in one call, and fills answers[i]. It
 // may be repeated.
 //
-// The answers count whether or not an error is returned: the error is the first
-// that Redis gave, for the call or for one key. A key that has been replaced by
-// something that is not a lock is NotOurs and no error. A key that the user may not
-// touch costs the others two round trips more, and 21 calls in place of one; so do keys of
-// a Redis Cluster's slot that moves, of which each node has some, but up to 111 calls.
+// The answers count whether or not an error is returned: the error is the first that Redis
+// gave, for the call or for one key. A key that has been replaced by something that is not
+// a lock is NotOurs and no error. A key that the user may not touch costs the others two
+// round trips more, and 21 calls in place of one. So do keys of a Redis Cluster's slot that
+// moves, of which each node has some; they cost up to 111 calls.
 func (n *Node) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
 	return n.renewEach(ctx, renewScript{script: withMistake(renew)}, lease, keys, owners, answers)
 }

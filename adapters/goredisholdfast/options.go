@@ -18,7 +18,7 @@ type Options interface {
 	*redis.Options | *redis.ClusterOptions | *redis.FailoverOptions | *redis.UniversalOptions
 }
 
-// ClientOption returns the options of [NewClient], for those who want to change some, or for
+// ClientOption returns the options of [NewClient], to change some of them, or for
 // multilock.Open. It does no I/O, and does not change opts.
 //
 // It fails with [holdfast.ErrInvalidArgument] on an option that is refused, and names it.

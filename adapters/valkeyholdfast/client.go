@@ -35,7 +35,7 @@ func NewClient(o valkey.ClientOption) (rueidis.Client, error) {
 	return client, nil
 }
 
-// ClientOption returns the options of [NewClient], for those who want to change some, or for
+// ClientOption returns the options of [NewClient], to change some of them, or for
 // multilock.Open. It does no I/O.
 //
 // It fails with [holdfast.ErrInvalidArgument] on an option that is refused, and names it.

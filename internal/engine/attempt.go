@@ -113,9 +113,9 @@ func (e *Engine) judge(k *Key, owner string, t Terms, start time.Time, said scri
 	return a
 }
 
-// Take gives the key, which is locked, the hold of an attempt, and begins its first section for
-// a caller that began to wait at since, by Calls.Now. It returns nil if there is no hold, or if it has ended
-// meanwhile.
+// Take gives the key the hold of an attempt, and begins its first section. The caller began to wait at
+// since, by Calls.Now. Take returns nil if there is no hold, or if it has ended meanwhile. The key is
+// locked.
 func (e *Engine) Take(k *Key, a Attempt, since time.Duration) *holdfast.Lease {
 	switch h := a.Hold; {
 	case h == nil:
@@ -167,8 +167,8 @@ func (out *Outage) Note(a Attempt) *Outage {
 	return out
 }
 
-// Overdue says why w must not wait any longer after a failed attempt, or nil: Redis
-// refused it, or was away for too long.
+// Overdue says why w must not wait any longer after a failed attempt: Redis refused it, or
+// was away for too long. nil: w may wait.
 func (k *Key) Overdue(w *Waiter, a Attempt, out *Outage) error {
 	if !a.retryable() {
 		return a.Known()

@@ -24,7 +24,8 @@ type Discipline interface {
 	Refused(k *Key, w *Waiter, a Attempt)
 	// Left: the wait of w has ended without the key.
 	Left(k *Key, w *Waiter)
-	// WhyNot says why a wait that ends now fails, or, if w is nil, an attempt without a wait.
+	// WhyNot says why a wait that ends now fails. With a nil w, it says so of an attempt
+	// without a wait.
 	WhyNot(k *Key, w *Waiter) error
 	// Next removes and returns the waiter that gets h after a section of it, or nil.
 	Next(k *Key, h *Hold) *Waiter

@@ -15,8 +15,8 @@
 //	section   from an outermost Lock to the last Unlock                 section.go
 //	entry     one level of nesting: a caller's [holdfast.Lease]         section.go, nested.go
 //
-// A hold serves one section or, with local hand-over, several in turn. Each attempt mints
-// an owner that is never used again, so that a late call can affect no other attempt.
+// A hold serves one section. With local hand-over, it serves several in turn. Each attempt
+// mints an owner that is never used again, so that a late call can affect no other attempt.
 //
 // # The way of a key
 //
@@ -27,7 +27,7 @@
 // processes (package racing), or stand in a queue in Redis (package queueing). What these keep
 // of a key, a waiter and a hold is opaque to the engine.
 //
-// A key has one hold, or with [Config.Several] as many as Redis grants: then a caller makes a first
+// A key has one hold. With [Config.Several] it has as many as Redis grants: a caller makes a first
 // attempt unless others wait here, and the discipline serves waiters while the key is held here.
 //
 // # The way of a read
@@ -37,8 +37,8 @@
 //
 //  1. pair.go, beside: on a context that is bound to a writer's lease, it asks Redis for a hold beside that
 //     of the writer, and waits for nobody else.
-//  2. share.go, share: if there is a hold here on plain terms, as the call's are, and its tenure is not
-//     over, the call gets another section in that hold, without a call to Redis.
+//  2. share.go, share: a call on plain terms finds a hold here on plain terms, whose tenure is not over.
+//     It gets another section in that hold, without a call to Redis.
 //  3. share.go, shareAgain: if the tenure is over, Redis is asked whether a writer waits. If none does, the
 //     call gets another section, and another tenure begins. With WithMaxHold, Redis is not asked so: step 4.
 //  4. lock.go, firstAttempt: else Redis is asked for a hold. Other plain calls wait for the answer.

@@ -7,12 +7,15 @@ import "github.com/holdfast-go/holdfast/internal/planted"
 // renewal and loss stay those of the hold. Hand-over goes on for at most one tenure; then
 // the key is released, for all processes.
 
-// handover gives the hold, whose section has just ended, to the next waiter. It refuses where holds are
-// shared, as readers that wait do so for a writer; when the tenure is over; when the hold or the waiter
-// has other than plain terms; when a nested call of unknown outcome may still arrive, which would count
-// for the next section; and when the fences reserved for the hold are used up or the clock does not let
-// the next one be used. The key is locked. The caller unlocks it, which notifies the listeners of the old
-// section, and then sends the lease of the new one to w.
+// handover gives the hold, whose section has just ended, to the next waiter. It refuses:
+//   - where holds are shared: readers that wait do so for a writer;
+//   - when the tenure is over;
+//   - when the hold or the waiter has other than plain terms;
+//   - when a nested call of unknown outcome may still arrive: it would count for the next section;
+//   - when the fences reserved for the hold are used up, or the clock does not let the next one be used.
+//
+// The key is locked. The caller unlocks it, which notifies the listeners of the old section. Then it sends
+// the lease of the new one to w.
 func (e *Engine) handover(k *Key, h *Hold) (w *Waiter, s *section) {
 	if e.Shares || h.tainted || !h.plain && !planted.HandoverAny || e.Calls.Now()-h.granted >= e.LocalHandover || !h.fences().ready(e.Calls, h.granted) {
 		return nil, nil

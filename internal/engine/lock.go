@@ -76,8 +76,8 @@ func (e *Engine) lock(ctx context.Context, key string, wait time.Duration, opts 
 	return lease, err
 }
 
-// mostAtOnce is how many first attempts for a key may be under way, with Config.Several, from which
-// on a caller that may wait does so: a crowd must not ask for what few can have.
+// With Config.Several, a caller that may wait makes no first attempt while mostAtOnce are under
+// way: a crowd must not ask for what few can have.
 const mostAtOnce = 256
 
 // tryOrWait makes the first attempt, or adds a waiter and returns it, so that the frame
@@ -155,9 +155,9 @@ func (e *Engine) asks(k *Key, t Terms, wait bool) bool {
 // succeeds. The key is locked.
 func (k *Key) Asking(t Terms) bool { return k.asking > 0 && t.Plain() }
 
-// firstAttempt is the attempt of a caller that found no other caller here, or, with
-// Config.Several, none that waits, or of a reader that does not wait. It runs on the caller's own goroutine, which saves an
-// uncontended lock a fifth of its time. If the caller has to wait, firstAttempt returns its
+// firstAttempt makes the first attempt for a key on the caller's goroutine, which saves an uncontended
+// lock a fifth of its time. The caller found nobody here; with Config.Several, nobody who waits. A
+// reader that does not wait makes it in any case. If the caller has to wait, firstAttempt returns its
 // waiter.
 func (e *Engine) firstAttempt(ctx context.Context, k *Key, t Terms, onPlace func(int), wait bool) (*holdfast.Lease, *Waiter, error) {
 	defer e.Calls.End()

@@ -163,8 +163,8 @@ func (r *releasing) attempt(ctx context.Context) (err error) {
 	return err
 }
 
-// result judges an answered release. A hold that Redis did not find was lost, unless an
-// earlier attempt may have released it, or the key has run out since Unlock.
+// result judges an answered release. A hold that Redis did not find was lost. There are two
+// exceptions: an earlier attempt may have released it, or the key has run out since Unlock.
 func (r *releasing) result() error {
 	if r.said.Ours || r.doubt && !planted.RepeatIsLoss || !time.Now().Before(r.hold.Deadline()) {
 		return nil

@@ -12,9 +12,9 @@ import (
 // With [Config.Shares], a hold serves several sections at once: readers of this process share it.
 // The last of them releases it.
 
-// share begins another section in a hold of the key, which is locked, without a call to Redis, and
-// returns its lease; nil if there is none that may be shared, or if its tenure is over: then Redis is
-// asked, so that writers get their turn, those of this process as those of others.
+// share begins another section in a hold of the key, without a call to Redis, and returns its lease. It
+// returns nil if no hold may be shared, or if its tenure is over. Then Redis is asked, so that writers
+// get their turn, those of this process as those of others. The key is locked.
 func (k *Key) share(t Terms, since time.Duration) *holdfast.Lease {
 	h := k.shared(t)
 	if h == nil || since-h.extras.tenure >= k.engine.LocalHandover {

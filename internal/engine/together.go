@@ -33,9 +33,10 @@ func Of(l holdfast.Locker) *Engine {
 	return nil
 }
 
-// TryLockAll makes one attempt to take distinct keys with one call, all or none. It fails
-// with ErrNotAcquired, and without a call if the backend has no such call, if a key is held
-// or wanted here, or if ctx is bound to one. The caller then takes the keys one by one.
+// TryLockAll makes one attempt to take distinct keys with one call, all or none. If it
+// fails with ErrNotAcquired, the caller takes the keys one by one. It fails so without a
+// call if the backend has no such call, if a key is held or wanted here, or if ctx is bound
+// to one.
 func (e *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.LockOption) ([]*holdfast.Lease, error) {
 	var t Terms
 	names := make([]string, len(keys))

@@ -22,7 +22,7 @@ func emptyKey() *Key {
 	return &Key{shard: &shard{engine: &Engine{discipline: careless{}}}}
 }
 
-// careless is a discipline that does not care who has left.
+// careless is a discipline that takes no note of waiters that have left.
 type careless struct{ Discipline }
 
 func (careless) Left(*Key, *Waiter) {}

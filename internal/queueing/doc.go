@@ -1,6 +1,9 @@
 // Package queueing is the discipline of lock kinds that serve first come, first served. Each
 // waiter stands in Redis' queue with an owner of its own, and Redis decides whose turn it is.
-// The loop of a queue lives as long as its waiters and a little longer:
+// The loop of a queue lives as long as its waiters and a little longer.
+// The doc page of package fair describes the protocol.
+//
+// # The files
 //
 //	backend.go    what a lock kind has to do in Redis
 //	queueing.go   what the engine calls: waiters join and leave
@@ -13,6 +16,4 @@
 //	queue.go      tickets, and the state of a queue
 //	place.go      the places of waiters
 //	sign.go       owners that others cannot forge
-//
-// The doc page of package fair describes the protocol.
 package queueing

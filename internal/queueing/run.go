@@ -45,9 +45,9 @@ func (d *queued) Next(k *engine.Key, h *engine.Hold) *engine.Waiter {
 	return nil
 }
 
-// Lost gives up owners of a hold that is lost: those that have been served, as they still
-// stand in Redis' queue, and the first if a late call may put it back. The other members
-// of the run go on waiting.
+// Lost gives up owners of a hold that is lost. Those that have been served still stand in
+// Redis' queue. The first is given up if a late call may put it back. The other members of
+// the run go on waiting.
 func (d *queued) Lost(k *engine.Key, h *engine.Hold) {
 	doubt, gone := runOf(h).report()
 	if doubt {

@@ -54,7 +54,7 @@ func (q *Quorum) ForceRelease(key string) (existed bool, err error) {
 }
 
 // DeclareNothingHeld marks nodes that have no marker since they started, and ends the quarantines
-// of all, provided that none of them votes and that none forgets its marker during this call. A
+// of all. It does so only if none of them votes, and none forgets its marker during this call. A
 // node that votes may have given its vote to a lease that another node has forgotten since.
 func (q *Quorum) DeclareNothingHeld(ctx context.Context) error {
 	if q.Unguarded {

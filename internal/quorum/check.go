@@ -43,9 +43,9 @@ func (n *node) standing(ctx context.Context) (scripts.Standing, *scripts.Vote, e
 	return n.check(ctx, scripts.Observe, "")
 }
 
-// mark is a check that marks a node without marker, unless half of the other nodes are
-// marked for another deployment: its leases may be longer than the quarantine would be, and
-// its quorums may share no node with ours.
+// mark is a check that marks a node without marker. It does not if half of the other nodes
+// are marked for another deployment. The leases of that one may be longer than the
+// quarantine would be, and its quorums may share no node with ours.
 func (n *node) mark(ctx context.Context) (scripts.Standing, *scripts.Vote, error) {
 	said, vote, err := n.standing(ctx)
 	if err != nil || said.Left >= 0 {

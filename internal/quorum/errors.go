@@ -68,10 +68,10 @@ func (noVote) Outcome() scripts.Outcome { return scripts.Unavailable }
 func refused(err error) error { return judged{err, scripts.Refused} }
 
 // sentinel is the error of package holdfast that the answers amount to; nil where the engine
-// derives it from the outcome. ErrWrongType if so many nodes have something else at the key
-// that no quorum is left, and ErrOldServer likewise. ErrNotAcquired if others hold the lock on
-// most of the nodes that answered (no vote and a refusal are answers), and the votes could
-// have made a quorum.
+// derives it from the outcome. It is ErrWrongType if so many nodes have something else at the
+// key that no quorum is left, and ErrOldServer likewise. It is ErrNotAcquired if others hold
+// the lock on most of the nodes that answered, and the votes could have made a quorum. No vote
+// and a refusal are answers.
 func (e *Error) sentinel() error {
 	switch {
 	case e.contended() && 2*e.held > e.answers:

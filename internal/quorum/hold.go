@@ -141,8 +141,8 @@ func (h *hold) counted() scripts.Entries {
 }
 
 // finish marks a hold as over, and returns the nodes that may know of it. Its end wakes waiters
-// if notify says so, or if so many nodes may have it that others can have taken it for a hold.
-// used is the last fence number used, or 0.
+// if notify says so. It also does if so many nodes may have it that others can have taken it
+// for a hold. used is the last fence number used, or 0.
 func (q *Quorum) finish(h *hold, notify bool, used int64) (targets []*node) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

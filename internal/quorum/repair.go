@@ -138,10 +138,10 @@ func (n *node) pick() (jobs []*job) {
 	return jobs
 }
 
-// doAll makes one attempt at each job, and puts back those that failed; an addition that is
-// refused is not wanted any more, an end always is. An end that a closed client keeps from a
-// node stays among the jobs for Drain to tell. doAll returns why they failed: a reason that
-// lasts only if there is no other.
+// doAll makes one attempt at each job, and puts back those that failed. An addition that is
+// refused is not wanted any more; an end always is. An end that a closed client keeps from a
+// node stays among the jobs for Drain to tell. doAll returns why they failed. It returns a
+// reason that lasts only if there is no other.
 func (n *node) doAll(jobs []*job) (failed error) {
 	errs := make([]error, len(jobs))
 	var all sync.WaitGroup

@@ -97,12 +97,12 @@ func (r *round) ask(ctx context.Context, nodes []*node) {
 // reAsks is how often a round asks nodes again that others have: by then, these have given up.
 const reAsks = 3
 
-// winsSplit decides a split vote: of the rounds that have votes, the one with most of them goes on,
-// and the others give theirs up. It returns the nodes that others have, which this round is to
-// ask again; none if it has won, is not the first, or lacks votes for another reason. Owners
-// with as many votes come in the order of their hashes, so that no locker is always ahead. All
-// see the same votes in the end, so only one goes on; if several do for a moment, none has a
-// quorum, as each node has one owner.
+// winsSplit decides a split vote. Of the rounds that have votes, the one with most of them goes on,
+// and the others give theirs up. If this round goes on, winsSplit returns the nodes that others
+// have, to be asked again. It returns none if the round has won, is not the first, or lacks
+// votes for another reason. Owners with as many votes come in the order of their hashes, so
+// that no locker is always ahead. All see the same votes in the end, so only one goes on.
+// Several may do so for a moment: none of them has a quorum, as each node has one owner.
 func (r *round) winsSplit() (others []*node) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

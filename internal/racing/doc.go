@@ -13,10 +13,10 @@
 //	               └─────────── release ◀────── Unlock ──┘
 //
 // With engine.Config.Several, first attempts, the loop and holds of a key go on side by side. The loop
-// runs as long as there are waiters, also while the key is held here, and the more attempts succeed, the
-// more it makes at once (see widen). It hears the releases of its own process too, which do not count as
+// runs as long as there are waiters, also while the key is held here. The more attempts succeed, the
+// more it makes at once (see widen). It hears the releases of its own process too. They do not count as
 // another's turn.
 //
-// Racing is correct without hand-over (a hold passes from section to section in memory)
-// and turns.go (processes take turns): both only make it fast and fair.
+// A hold passes from section to section in memory (hand-over), and processes take turns
+// (turns.go). Racing is correct without both: they only make it fast and fair.
 package racing

@@ -257,7 +257,7 @@ func (r *racing) serve(k *engine.Key, p *race, a engine.Attempt, asked engine.Te
 }
 
 // waiter is the first waiter, if it asked for those terms. With several attempts at once, it is the
-// first of those who did.
+// first that asked for them.
 func (r *racing) waiter(k *engine.Key, asked engine.Terms) *engine.Waiter {
 	for w := range k.All() {
 		switch {
@@ -304,9 +304,10 @@ func (r *racing) called(k *engine.Key, p *race) bool {
 	return k.FirstWaiter() == nil || p.probe
 }
 
-// rest sleeps until there is a reason for the next attempt: a release of another process (or,
-// after stepping back, one for each), one of ours that nobody else listens to, a new
-// subscription, the moment until, or no more waiters. It reports whether a message was the reason.
+// rest sleeps until there is a reason for the next attempt, and reports whether that was a
+// message. A release of another process is a reason; after stepping back, the last of those that
+// it lets pass. Others are a release of ours that nobody else listens to, a new subscription, the
+// moment until, and that nobody waits any more.
 func (r *racing) rest(k *engine.Key, p *race, before pubsub.State, until time.Time) (notified bool) {
 	blind := time.Now().Add(probeWithoutMessages)
 	last, due := before.Messages, time.Time{}

@@ -72,7 +72,7 @@ func (q *Queued) Release(ctx context.Context, key, owner string, lastFence int64
 	return q.releases.do(ctx, none{}, scripts.FairHold{KeyOwner: scripts.KeyOwner{Key: key, Owner: owner}, LastFence: lastFence})
 }
 
-// Leave gives up owners, alone or, for a single owner in doubt, in a batch.
+// Leave gives up owners. Only the call for a single owner in doubt may join a batch.
 func (q *Queued) Leave(ctx context.Context, key string, doubts int, owners ...string) (scripts.Passed, error) {
 	if doubts != 1 || len(owners) != 1 {
 		return q.Fair.Leave(ctx, key, doubts, owners...)

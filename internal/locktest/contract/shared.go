@@ -12,7 +12,7 @@ import (
 )
 
 // forOneHolder are the cases that keep a key from a second holder, or hand it on to a waiter.
-// Readers, who share a key, do without.
+// Readers share a key, so they do without.
 var forOneHolder = []string{
 	"Cancel_JoinsTheContextsErrorAndCause", "Cancel_LeavesTheNextItsOwnTerms", "Cancel_OfOneWaiterLeavesTheOthers",
 	"Close_IsBoundedWhileRedisHangs", "Close_ReleasesAndEndsAll", "Close_RepeatsWhatFails", "Do_DoesNotRunWithoutTheLock",
