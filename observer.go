@@ -33,10 +33,10 @@ type Observer struct {
 type How string
 
 const (
-	ByCall     How = "call"      // Redis gave it to an attempt of this locker
-	ByHandover How = "hand-over" // from a section of this locker; of readers, perhaps after a call that asks whether a writer waits
-	ByGrant    How = "grant"     // fair: Redis gave it to a waiter in its queue
-	ByReentry  How = "re-entry"  // by a context bound to a lease
+	ByCall     How = "call"     // Redis gave it to an attempt of this locker
+	ByHandover How = "handover" // from a section of this locker; of readers, perhaps after a call that asks whether a writer waits
+	ByGrant    How = "grant"    // fair: Redis gave it to a waiter in its queue
+	ByReentry  How = "re-entry" // by a context bound to a lease
 )
 
 // AcquiredEvent: an entry has begun. If its caller has gone meanwhile, it is released at once,

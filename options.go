@@ -63,7 +63,7 @@ func WithLabel(label string) Option { return option(func(s *Settings) { s.Label 
 // WithLocalHandover sets how long a key may go from one waiter of this locker to the next
 // without a call to Redis, before other processes get it; with fair, from one to its next
 // neighbour in the queue. For readers of rwlock it is how long later ones share a hold before they ask
-// Redis whether a writer waits. Default 10 ms; 0 turns hand-over off: each waiter of fair then enters
+// Redis whether a writer waits. Default 10 ms; 0 turns handover off: each waiter of fair then enters
 // the queue by a call of its own, and each reader asks.
 func WithLocalHandover(d time.Duration) Option {
 	return option(func(s *Settings) { s.LocalHandover = d })
@@ -101,7 +101,7 @@ func WithObserver(o Observer) Option { return option(func(s *Settings) { s.Obser
 // WithMaxHold caps every renewed lease of this locker, so that one whose Unlock was forgotten
 // is not renewed for ever: d after the acquire, the locker releases the key, the lease ends
 // with ErrLost, and the log says so. A shorter [MaxHold] of a call takes precedence; a longer one
-// is refused. A call that gets the lease by local hand-over, or shares it with other readers, has up to
+// is refused. A call that gets the lease by local handover, or shares it with other readers, has up to
 // WithLocalHandover less. Default none; at least 100 ms, and longer than WithLocalHandover.
 func WithMaxHold(d time.Duration) Option { return option(func(s *Settings) { s.MaxHold = d }) }
 
@@ -125,7 +125,7 @@ func WithMaxOutage(d time.Duration) Option { return option(func(s *Settings) { s
 // Default none. The time is in whole milliseconds; New refuses one that is too long for the
 // lease, and names the bound. For the kinds on one Redis.
 //
-// It makes it less likely that a fail-over loses a lock, and does not exclude it: Redis may
+// It makes it less likely that a failover loses a lock, and does not exclude it: Redis may
 // promote a replica that lacks the write.
 // https://redis.io/docs/latest/commands/wait/#consistency-and-wait
 func WithReplicas(n int, timeout time.Duration) Option {

@@ -153,7 +153,7 @@ func (f fleet) evaluate(results []result, did spent, t task) (report.Sample, err
 	}
 	if len(f) > 1 && t.Shared == 0 {
 		// Ideally, each process is without service for one turn of every other. A turn is one
-		// cycle, or with local hand-over its tenure, or one section if that is longer.
+		// cycle, or with local handover its tenure, or one section if that is longer.
 		turn := time.Duration(float64(t.Duration) / cycles)
 		if t.Library == "holdfast" {
 			turn = max(holdfast.DefaultLocalHandover, section)

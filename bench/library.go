@@ -85,10 +85,10 @@ type library struct {
 
 var libraries = map[string]*library{
 	"holdfast":            oursLibrary(newOf(rlock.New)),
-	"no hand-over":        oursLibrary(newOf(rlock.New, holdfast.WithLocalHandover(0))),
+	"no handover":         oursLibrary(newOf(rlock.New, holdfast.WithLocalHandover(0))),
 	"holdfast, 1 replica": oursLibrary(newOf(rlock.New, holdfast.WithReplicas(1, time.Second))),
 	"fair":                oursLibrary(newOf(fair.New)),
-	"fair, no hand-over":  oursLibrary(newOf(fair.New, holdfast.WithLocalHandover(0))),
+	"fair, no handover":   oursLibrary(newOf(fair.New, holdfast.WithLocalHandover(0))),
 	"multilock":           oursLibrary(newMultilockWithVotes),
 	"semaphore":           oursLibrary(newSemaphore),
 	"rwlock":              oursLibrary(newReadWrite(rwlock.New)),

@@ -34,7 +34,7 @@ var (
 type load struct {
 	task
 	gaps   bool          // hot: measure the longest time without a section
-	blind  bool          // keep no waits: reading the clock costs as much as a hand-over in memory
+	blind  bool          // keep no waits: reading the clock costs as much as a handover in memory
 	inside *atomic.Int64 // hot and not blind: counts the sections that have begun and not ended, by their shares; nil: only those of this process
 }
 
@@ -268,7 +268,7 @@ func prepareLoad(t task) (job, error) {
 	return func(float64) (result, error) { return w.measure(l) }, err
 }
 
-// measure works for the task's time. Where a hand-over may be quicker than a look at the
+// measure works for the task's time. Where a handover may be quicker than a look at the
 // clock, as with one key and empty sections in one process, a second, shorter run gives the
 // waits.
 func (w load) measure(l locker) (r result, err error) {

@@ -74,7 +74,7 @@ func uncontended(goroutines int) workload {
 
 // hot is goroutines of one process that all want one key.
 func hot(goroutines int, section time.Duration) workload {
-	names := append([]string{"holdfast", "no hand-over", "fair"}, rivals...)
+	names := append([]string{"holdfast", "no handover", "fair"}, rivals...)
 	return workload{fmt.Sprintf("hot/%d × %v", goroutines, section), each(names, 0, fleet{goroutines}.does(work{hot: true, section: section}))}
 }
 
@@ -133,7 +133,7 @@ func fairUncontended(goroutines int) workload {
 // handover is a key that processes want, first come, first served, compared with a ring of
 // the same processes and goroutines.
 func handover(count, goroutines int) workload {
-	names := []string{"fair", "fair, no hand-over", "ring", "ring with a queue"}
+	names := []string{"fair", "fair, no handover", "ring", "ring with a queue"}
 	if count <= 8 { // 64 processes of a rival's would be the machine's test, not the rival's
 		names = append(names, fifoRivals...)
 	}
@@ -141,12 +141,12 @@ func handover(count, goroutines int) workload {
 }
 
 // queues is one key with as many waiters as told, half of them in each of two processes,
-// without local hand-over: what a hand-over costs the server, compared with the shortest
+// without local handover: what a handover costs the server, compared with the shortest
 // queue. Filling and emptying the queue is part of it.
 func queues(lengths ...int) workload {
 	w := workload{name: fmt.Sprintf("fair/queues of %d to %d", lengths[0], slices.Max(lengths))}
 	for _, n := range lengths {
-		w.subjects = append(w.subjects, subject{fmt.Sprintf("queue of %d", n), "fair, no hand-over", 0, fleetOf(2, n/2).does(work{hot: true})})
+		w.subjects = append(w.subjects, subject{fmt.Sprintf("queue of %d", n), "fair, no handover", 0, fleetOf(2, n/2).does(work{hot: true})})
 	}
 	return w
 }

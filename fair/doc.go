@@ -28,7 +28,7 @@
 //
 // Enter puts a fresh owner at the end of the queue. Every script that finds the lock free,
 // or frees it, also serves: it makes the first live waiter the holder and tells its locker
-// in the same step, so a hand-over costs one round trip. A grant carries a short first
+// in the same step, so a handover costs one round trip. A grant carries a short first
 // lease ([WithGrantLease]); the first renewal sets the lease that the waiter asked for.
 //
 // # The trust formula
@@ -71,7 +71,7 @@
 //   - A replica passes on an earlier grant late. Replicas get the hold before its message.
 //     The waiter trusts the message only while that hold lasts, by the formula above, or
 //     confirms it. If its owner has been served or has left since, the message is for nobody.
-//   - A fail-over loses the hold together with its message, or the hold alone after
+//   - A failover loses the hold together with its message, or the hold alone after
 //     the message was heard: as any lock that a replica lacks, see rlock.
 //
 // Two servers that both carry out calls are two memories, and no lock on one Redis.

@@ -57,7 +57,7 @@
 //	renewal  the yes of a node counts only if the node also has the marker; its no
 //	         always counts
 //
-// So a restart, a FLUSHALL or a fail-over costs a vote for one longest lease, and nothing else. New
+// So a restart, a FLUSHALL or a failover costs a vote for one longest lease, and nothing else. New
 // nodes have no vote until then either: Lock waits and logs why, TryLock says so in its error. If no
 // lease can be held, as on new nodes, [Locker.DeclareNothingHeld] gives them their vote at once. A node
 // that gets its first replica, or loses its last one for an hour, changes its replication ID, and that

@@ -166,7 +166,7 @@ func TestRefusalsOfAQuorum(t *testing.T) {
 	})
 }
 
-// While two of five nodes stand still, a lock costs a time-out until that is known, and none from
+// While two of five nodes stand still, a lock costs a timeout until that is known, and none from
 // then on.
 func TestHungMinorityCostsNothing(t *testing.T) {
 	inWorld(t, 1, 5, func(w world) {

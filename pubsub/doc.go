@@ -46,7 +46,7 @@
 //     MOVED or CLUSTERDOWN;
 //   - when a connection is lost;
 //   - again after up to 1 ms, doubled up to 300 ms, while a channel has no node or no connection there: so listeners
-//     follow a fail-over that soon after it;
+//     follow a failover that soon after it;
 //   - after up to 1 s, doubled up to 10 s, while all is well: a master that is paused, or cut off from the other nodes,
 //     loses its slots without a word, and nobody ends a classic subscription.
 //
@@ -101,7 +101,7 @@
 //     time for which it has been away, at most after 50 ms.
 //   - Server loads its data: it would take subscriptions, but serves nobody. Channels are subscribed when it has loaded; the
 //     loop asks for that (PING) as often as above.
-//   - The client's calls go to another server, after a Sentinel's fail-over, say: the connection is replaced within about a
+//   - The client's calls go to another server, after a Sentinel's failover, say: the connection is replaced within about a
 //     second, while somebody listens, also where the old server lives on.
 //   - No dedicated connection free, as the program has all BlockingPoolSize of them: the log tells once; listeners are
 //     served when one is free. Close does not wait for it.

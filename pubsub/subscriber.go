@@ -150,7 +150,7 @@ func (s *Subscriber) subscribe(name string, sub *Subscription) *Subscription {
 
 // Close ends every subscription, drops the connections, by which the servers forget all channels, and waits for the
 // Subscriber's goroutines. Listeners that were live are woken. The wait ends without them after 1.5 s: a
-// server that is silent, or a dial that hangs, is given up in the background, at most one dial time-out of the client
+// server that is silent, or a dial that hangs, is given up in the background, at most one dial timeout of the client
 // later. Close may be called repeatedly.
 func (s *Subscriber) Close() {
 	s.mu.Lock()

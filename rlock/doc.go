@@ -42,7 +42,7 @@
 //     back, and at the latest when the holder's lease should have ended.
 //   - Redis is away: waits ride it out for [holdfast.WithMaxOutage]; holders go on until
 //     their trusted deadlines.
-//   - Redis loses its memory (restart without persistence, FLUSHALL, fail-over
+//   - Redis loses its memory (restart without persistence, FLUSHALL, failover
 //     to a replica that lags): another may get the key while the holder still
 //     believes in it, until its next renewal or the end of a fixed lease. One Redis
 //     cannot do better; fences still grow.

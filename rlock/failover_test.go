@@ -91,7 +91,7 @@ func survives(t *testing.T, opts ...holdfast.Option) bool {
 	return locktest.Exists(t, best, "k")
 }
 
-// The lock of a master that dies at once is there after the fail-over where replicas have
+// The lock of a master that dies at once is there after the failover where replicas have
 // confirmed it, and gone where they have not. FAILOVERS says how many masters die.
 func TestF25_ReplicasKeepLocks(t *testing.T) {
 	times, err := strconv.Atoi(os.Getenv("FAILOVERS"))

@@ -8,7 +8,7 @@
 //
 // Redis says who holds a key: a hash under its name has a field mode, read or write, and a field
 // for each owner with its number of entries; a writer's owner ends with :write. This is the
-// layout of Redisson, whose read/write locks are shared. Beside the hash, each owner has a time-out
+// layout of Redisson, whose read/write locks are shared. Beside the hash, each owner has a timeout
 // key, which lasts as long as its lease. An owner without one is dead: whoever asks next removes
 // it, so a crashed reader delays a writer by its lease at most, however many others renew
 // theirs. A holder believes in its lease until its trusted deadline, as described in package rlock.
@@ -44,13 +44,13 @@
 //   - A waiting process dies: its wish delays others by 3 s at most.
 //   - The wishes are deleted or evicted, or Redis has no memory for them: nobody lets others go first
 //     until processes note them again, each second. Exclusion does not depend on them.
-//   - A time-out key is deleted or evicted: the hold of its owner is over, which learns of it at its
+//   - A timeout key is deleted or evicted: the hold of its owner is over, which learns of it at its
 //     next renewal. Until then there may be two.
 //
 // # Both at once
 //
 // A context bound to a write lease may take the read lock of its key, and then release the write
-// lock: others read beside it from then on (down-grade). A context bound to a read lease
+// lock: others read beside it from then on (downgrade). A context bound to a read lease
 // that asks for the write lock gets [holdfast.ErrUpgrade] at once, as it would wait for itself.
 //
 // # Fences

@@ -328,7 +328,7 @@ func TestDowngrade(t *testing.T) {
 		l, other := userLocker(t, s, holdfast.WithFencing(), holdfast.WithLocalHandover(20*time.Second)), userLocker(t, s, holdfast.WithFencing())
 		ctx := t.Context()
 		w := locktest.Lock(t, l, ctx, "k")
-		waiting := locktest.GoLock(l, ctx, "k") // a hand-over to it would be beside the reader
+		waiting := locktest.GoLock(l, ctx, "k") // a handover to it would be beside the reader
 		blocked := locktest.GoLock(l.RLocker(), ctx, "k")
 		locktest.Await(t, func() bool { return waits(t, s, "k", "reader") == 1 })
 		r := locktest.Lock(t, l.RLocker(), w.Bind(ctx), "k")

@@ -70,7 +70,7 @@ func (n *Node) invokeInCluster(ctx context.Context, do sender, s script, keys in
 
 // changeTime is for how long a call outlasts a change of the cluster: many times as long as
 // a slot takes to move its last keys, and short beside the time of a call, so that its
-// caller learns that nothing was done. A fail-over takes seconds: the caller waits it out.
+// caller learns that nothing was done. A failover takes seconds: the caller waits it out.
 const changeTime = 200 * time.Millisecond
 
 // changing says whether a node refused a call because a slot moves or the cluster fails

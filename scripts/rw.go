@@ -144,7 +144,7 @@ func (r *ReadWrite) endArgs(holds ...ReadWriteEnding) (keys, args []string, err 
 	return keys, args, nil
 }
 
-// Renew is [Node.Renew]. A hold whose entry or whose time-out key has gone is NotOurs.
+// Renew is [Node.Renew]. A hold whose entry or whose timeout key has gone is NotOurs.
 func (r *ReadWrite) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
 	return r.node.renewEach(ctx, renewScript{script: withMistake(rwRenew), more: timeout}, lease, keys, owners, answers)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// A reader whose time-out key has gone is dead, also Java's: whoever asks next removes it, and a
+// A reader whose timeout key has gone is dead, also Java's: whoever asks next removes it, and a
 // lock of which no entry lives is free. The lock lasts as long as the last that lives.
 func TestG4_TheDeadHoldNothing(t *testing.T) {
 	r := newReadWrites(t)
@@ -78,7 +78,7 @@ func TestG5_LateCallsOfReadersAndWriters(t *testing.T) {
 	r.requireSaid()
 }
 
-// A renewal needs the entry and the time-out key, renews each by itself, never shortens the lease
+// A renewal needs the entry and the timeout key, renews each by itself, never shortens the lease
 // of another, and works out of memory.
 func TestRenewReadWriteLocks(t *testing.T) {
 	r := newReadWrites(t)
@@ -130,7 +130,7 @@ func TestF33_KindsDoNotMix(t *testing.T) {
 	}
 }
 
-// While the slot of a lock moves, the time-out key of a reader may be at either node. No call takes
+// While the slot of a lock moves, the timeout key of a reader may be at either node. No call takes
 // it for dead there: neither a writer's acquire, nor a release, nor Inspect, from any side.
 func TestG1_ClusterSlotOfAReaderMoves(t *testing.T) {
 	redistest.NeedRedis7(t, "6.2 answers ASK")

@@ -138,7 +138,7 @@ func (r *harness) wishes(kind, client string) {
 	r.s.Do(r.t, "PEXPIRE", wishes("k"), millis(wish))
 }
 
-// dies ends the time-out keys of owners, as their expiry would.
+// dies ends the timeout keys of owners, as their expiry would.
 func (r *harness) dies(owners ...string) {
 	r.t.Helper()
 	for _, o := range owners {

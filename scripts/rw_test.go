@@ -31,7 +31,7 @@ func TestG1_ReadersShareAndAWriterIsAlone(t *testing.T) {
 	require.Empty(t, state(t, r.s))
 }
 
-// What Redis has of a lock is Redisson's, but for a writer's time-out key and for labels.
+// What Redis has of a lock is Redisson's, but for a writer's timeout key and for labels.
 func TestLayoutOfReadWriteLocks(t *testing.T) {
 	s, _ := start(t)
 	n := NewNodeWith(s.Client(t), NodeSettings{Label: "host/1"})
@@ -55,7 +55,7 @@ func TestLayoutOfReadWriteLocks(t *testing.T) {
 	}
 }
 
-// Java's writer has no time-out key, and lives as long as the lock.
+// Java's writer has no timeout key, and lives as long as the lock.
 func TestG1_JavasWriter(t *testing.T) {
 	r := newReadWrites(t)
 	r.s.Do(t, "HSET", "k", "mode", "write", ofJ(1)+":write", "1")

@@ -16,7 +16,7 @@ import (
 
 // Callers of several processes use all permits, and no more.
 func TestG1_SixtyFourCallersOnEightPermits(t *testing.T) {
-	for name, handover := range map[string]time.Duration{"hand-over": holdfast.DefaultLocalHandover, "no hand-over": 0} {
+	for name, handover := range map[string]time.Duration{"handover": holdfast.DefaultLocalHandover, "no handover": 0} {
 		t.Run(name, func(t *testing.T) {
 			inVirtualTime(t, func(t *testing.T, w *world) {
 				var h holders

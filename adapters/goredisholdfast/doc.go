@@ -6,7 +6,7 @@
 // of ReadTimeout and WriteTimeout up to 3 s, and ClusterStateReloadInterval up to 5 s, as the
 // renewal of a lease must not wait for longer. Beside a Dialer that makes TLS, set TLSConfig as
 // well on a Redis Cluster with ports of both kinds: it says which of them the servers are asked
-// for. A StreamingCredentialsProvider is asked without a time-out.
+// for. A StreamingCredentialsProvider is asked without a timeout.
 //
 // What has no meaning for locks is left aside:
 //   - MaxRetries, MaxRedirects, DialerRetries and what belongs to them: go-redis repeats any

@@ -86,7 +86,7 @@ var targets = []target{
 	{"fair/64 × 1", "fair", speed, queue, "≥", 0.85},
 	{"fair/8 × 8", "fair", speed, "ring", "≥", 1.2},
 	{"fair/1 × 64", "fair", speed, "ring", "≥", 4},
-	{"fair/", "fair, no hand-over", commands, "", "≤", 2.1},
+	{"fair/", "fair, no handover", commands, "", "≤", 2.1},
 	{"fair/queues", "queue of 100", "server CPU µs/cycle", "queue of 10", "≤", 1.2},
 	{"fair/queues", "queue of 1000", "server CPU µs/cycle", "queue of 10", "≤", 1.2},
 	{"fair/queues", "queue of 10000", "server CPU µs/cycle", "queue of 10", "≤", 1.2},

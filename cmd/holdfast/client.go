@@ -160,7 +160,7 @@ func dial(ctx context.Context, o rueidis.ClientOption, once bool) (rueidis.Clien
 	err := at(o, errNoAnswer)
 	for {
 		done := make(chan dialed, 1)
-		go func() { // may outlast ctx by the time-outs of o
+		go func() { // may outlast ctx by the timeouts of o
 			client, err := rueidis.NewClient(o)
 			if err != nil && speaksNoTLS(o, err) {
 				err = errNoTLS

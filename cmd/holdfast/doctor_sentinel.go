@@ -27,7 +27,7 @@ func (s *server) checkSentinels(ctx context.Context) (all []finding, err error) 
 			c.Close()
 		}
 		if err != nil {
-			c.hurts("it does not answer: "+failed(err).Error(), "fewer Sentinels are left to begin a fail-over", "see to it, or take it out of the URL")
+			c.hurts("it does not answer: "+failed(err).Error(), "fewer Sentinels are left to begin a failover", "see to it, or take it out of the URL")
 		}
 		all = append(all, c.findings...)
 	}
@@ -45,7 +45,7 @@ func (c *checkup) checkSentinel(ctx context.Context, set string) error {
 	}
 	c.checkFailover("down-after-milliseconds", number("down-after-milliseconds"))
 	if others := number("num-other-sentinels"); others < 2 {
-		c.hurts(fmt.Sprintf("it knows of %d other Sentinels, not of 2", others), "without one of them, no fail-over begins: locks stand still", "run three, on machines of their own")
+		c.hurts(fmt.Sprintf("it knows of %d other Sentinels, not of 2", others), "without one of them, no failover begins: locks stand still", "run three, on machines of their own")
 	}
 	return nil
 }

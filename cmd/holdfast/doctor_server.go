@@ -18,8 +18,8 @@ import (
 
 // The rules of docs/redis.md.
 
-// failoverStart is how late a fail-over may begin. A lease lives for two thirds of its time at
-// least when its server dies, and the fail-over itself takes seconds.
+// failoverStart is how late a failover may begin. A lease lives for two thirds of its time at
+// least when its server dies, and the failover itself takes seconds.
 const failoverStart = holdfast.DefaultLease / 2
 
 // checkInfo checks what INFO says.
@@ -117,10 +117,10 @@ func (c *checkup) checkConfig(ctx context.Context) error {
 	return nil
 }
 
-// checkFailover checks a setting of so many ms after which a fail-over begins.
+// checkFailover checks a setting of so many ms after which a failover begins.
 func (c *checkup) checkFailover(setting string, ms int) {
 	if d := time.Duration(ms) * time.Millisecond; d > failoverStart {
-		c.note(fmt.Sprintf("%s is %d", setting, ms), fmt.Sprintf("a fail-over begins after %v only: leases of %v end before, all locks of the master are lost", d, holdfast.DefaultLease),
+		c.note(fmt.Sprintf("%s is %d", setting, ms), fmt.Sprintf("a failover begins after %v only: leases of %v end before, all locks of the master are lost", d, holdfast.DefaultLease),
 			"set "+setting+" 5000")
 	}
 }

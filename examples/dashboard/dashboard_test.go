@@ -22,7 +22,7 @@ func TestPageShowsTheLoad(t *testing.T) {
 	c, out, stderr := demotest.Start(t, "Ctrl-C", "-listen", listen, "-workers", "6") // the embedded server of a slow machine serves no more
 	for _, sample := range []string{
 		`holdfast_lock_acquired_total\{holdfast_how="call",holdfast_key="shoes"\} [1-9]`,
-		`holdfast_lock_acquired_total\{holdfast_how="(grant|hand-over)",holdfast_key="concert"\} [1-9]`,
+		`holdfast_lock_acquired_total\{holdfast_how="(grant|handover)",holdfast_key="concert"\} [1-9]`,
 	} {
 		require.Eventually(t, func() bool {
 			return regexp.MustCompile(sample).MatchString(get("http://" + listen + "/metrics"))

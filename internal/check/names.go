@@ -21,7 +21,7 @@ var Helpers = [...]struct {
 	Each   bool // a lock has several, each with an owner or another id behind
 }{{CounterPrefix, false}, {QueuePrefix, false}, {ScoresPrefix, false}, {HeartbeatsPrefix, false}, {PermitsPrefix, false}, {TombstonePrefix, true}, {WishesPrefix, false}, {LatchPrefix, true}}
 
-// ReadHolds, with a number behind it, ends the names of the time-out keys of a read/write lock.
+// ReadHolds, with a number behind it, ends the names of the timeout keys of a read/write lock.
 // Java sets them whatever was there before.
 const ReadHolds = ":rwlock_timeout"
 

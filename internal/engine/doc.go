@@ -1,4 +1,4 @@
-// Package engine is what the lock kinds share: waiting, local hand-over, owners, nested
+// Package engine is what the lock kinds share: waiting, local handover, owners, nested
 // entries, leases in a context, release and undo. A lock kind supplies a [Backend], which says
 // how a key is held in Redis, and exposes the result under its own name.
 //
@@ -15,7 +15,7 @@
 //	section   from an outermost Lock to the last Unlock                 section.go
 //	entry     one level of nesting: a caller's [holdfast.Lease]         section.go, nested.go
 //
-// A hold serves one section. With local hand-over, it serves several in turn. Each attempt
+// A hold serves one section. With local handover, it serves several in turn. Each attempt
 // mints an owner that is never used again, so that a late call can affect no other attempt.
 //
 // # The way of a key
@@ -45,7 +45,7 @@
 //  5. share.go, ServeReaders: a hold on plain terms serves all plain waiters at once, whether a first
 //     attempt has got it or the discipline.
 //  6. share.go, leave: an Unlock ends its section. The last one of the hold releases it; there is no
-//     hand-over.
+//     handover.
 //
 // # The files
 //

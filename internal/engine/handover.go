@@ -2,9 +2,9 @@ package engine
 
 import "github.com/holdfast-go/holdfast/internal/planted"
 
-// Local hand-over: when a section ends while others of the same process wait, the next
+// Local handover: when a section ends while others of the same process wait, the next
 // waiter gets a section in the same hold, without a call to Redis. Trusted deadline,
-// renewal and loss stay those of the hold. Hand-over goes on for at most one tenure; then
+// renewal and loss stay those of the hold. Handover goes on for at most one tenure; then
 // the key is released, for all processes.
 
 // handover gives the hold, whose section has just ended, to the next waiter. It refuses:

@@ -16,7 +16,7 @@ import (
 )
 
 // Hold is one hold of a key in Redis. Several sections may run in it in turn (local
-// hand-over); the field in Redis stays that of the first. Hold, section and Key are
+// handover); the field in Redis stays that of the first. Hold, section and Key are
 // small, as services hold 100 000 of them.
 type Hold struct {
 	watchdog.Lease

@@ -8,7 +8,7 @@
 //	           checks of what they record: two holders, the order of fences
 //	chaos      campaigns on a quorum of nodes that fail
 //	cluster    what takes a Redis Cluster of several masters
-//	sentinel   fail-overs of a Sentinel set
+//	sentinel   failovers of a Sentinel set
 //
 // For tests only.
 package locktest

@@ -142,7 +142,7 @@ func (d Kind) WaitVerb() string {
 }
 
 // GrantVerb is the script with the reply that brings a key from one waiter of a client to
-// the next without hand-over.
+// the next without handover.
 func (d Kind) GrantVerb() string {
 	if d.Fair {
 		return "release"

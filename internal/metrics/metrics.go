@@ -55,14 +55,14 @@ const (
 	ErrorLabel = "error.type"
 )
 
-// Buckets are the bounds of all histograms, in seconds: from a hand-over in this process to
+// Buckets are the bounds of all histograms, in seconds: from a handover in this process to
 // a lock that is held for minutes.
 var Buckets = []float64{.0001, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
 
 // All are the metrics, by ID.
 var All = [...]Metric{
 	Acquired: {"holdfast.lock.acquired", Counter, "{entry}", "Entries that have begun.", true, HowLabel,
-		[]string{"call", "hand-over", "grant", "re-entry"}},
+		[]string{"call", "handover", "grant", "re-entry"}},
 	Failed:        {"holdfast.lock.failed", Counter, "{call}", "Lock calls that have failed.", true, ErrorLabel, failures},
 	Lost:          {"holdfast.lock.lost", Counter, "{entry}", "Entries that have ended by loss.", true, ErrorLabel, losses},
 	RenewalFailed: {"holdfast.lease.renewal.failed", Counter, "{renewal}", "Renewals that Redis has not confirmed.", true, ErrorLabel, unconfirmed},

@@ -24,11 +24,11 @@ const (
 	RepeatIsLoss     = false // a release that was repeated and finds nothing is a loss
 	NilAfterLoss     = false // Unlock returns nil after a loss
 	LateDone         = false // the end of a lease is told a little late
-	FenceTwice       = false // a hand-over in memory gives the same fence again
+	FenceTwice       = false // a handover in memory gives the same fence again
 	OneMore          = false // a key has one permit more than agreed
 	LastFirst        = false // a waiter enters at the front of the queue
 	EndShared        = false // a reader that leaves ends the hold that it shares with others
 	WriteBeside      = false // a writer takes the lock beside readers
 	NoWishes         = false // readers do not let writers that wait go first
-	HandoverAny      = false // a hand-over in memory passes on a fixed or capped lease to a waiter that asked for another
+	HandoverAny      = false // a handover in memory passes on a fixed or capped lease to a waiter that asked for another
 )

@@ -12,7 +12,7 @@
 //	grant.go      grants: trusted, confirmed, or given back
 //	heartbeat.go  heartbeats keep places and find what was lost
 //	linger.go     waiters that enter together
-//	run.go        hand-over in the order of Redis' queue
+//	run.go        handover in the order of Redis' queue
 //	queue.go      tickets, and the state of a queue
 //	place.go      the places of waiters
 //	sign.go       owners that others cannot forge

@@ -28,7 +28,7 @@ func (nowhere) Calls() *calls.Calls { return calls.New(time.Minute, nil) }
 
 func (nowhere) Abandoned(string, string) {}
 
-// lingerers is a queue with the given number of places, of an engine with hand-over.
+// lingerers is a queue with the given number of places, of an engine with handover.
 func lingerers(t *testing.T, places int) *queue {
 	c, err := engine.Configure("test", "New", nil, nil)
 	require.NoError(t, errors.Join(err, c.Check()))
@@ -64,12 +64,12 @@ func TestLingering(t *testing.T) {
 		places           int
 		lingers          bool
 	}{
-		"the key is here":               {held: true, lingers: true},
-		"several wait":                  {places: 2, lingers: true},
-		"one waits":                     {places: 1},
-		"nobody waits":                  {},
-		"the key stays here":            {held: true, places: 9, alone: true},
-		"local hand-over is turned off": {held: true, places: 9, off: true},
+		"the key is here":              {held: true, lingers: true},
+		"several wait":                 {places: 2, lingers: true},
+		"one waits":                    {places: 1},
+		"nobody waits":                 {},
+		"the key stays here":           {held: true, places: 9, alone: true},
+		"local handover is turned off": {held: true, places: 9, off: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := lingerers(t, c.places)

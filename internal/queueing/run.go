@@ -7,7 +7,7 @@ import (
 )
 
 // A run is a row of waiters of one locker that are neighbours in Redis' queue. One hold
-// serves them in turn, without a call to Redis: this is local hand-over in the order of
+// serves them in turn, without a call to Redis: this is local handover in the order of
 // the queue of all processes. They stay in Redis' queue until the release that names them,
 // so that a crash or a loss changes no waiter's place. A fair lock is correct without
 // runs; a tenure of 0 turns them off.

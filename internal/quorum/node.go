@@ -153,7 +153,7 @@ func detach[T any](ctx context.Context, n *node, f func(context.Context) (T, err
 	}, f)
 }
 
-// hurried is the context of calls with a shorter time-out. One without an answer does not
+// hurried is the context of calls with a shorter timeout. One without an answer does not
 // mean that the node is away.
 type hurried struct{ context.Context }
 

@@ -6,7 +6,7 @@
 //	              │
 //	        first attempt ──── acquired ─────────────────┐
 //	              │ refused                              ▼
-//	              └──────▶ the race's loop ─ acquired ▶ hold ─┐ hand-over to
+//	              └──────▶ the race's loop ─ acquired ▶ hold ─┐ handover to
 //	               ▲  ▲    subscribe, try,               │    │ the next waiter
 //	others wait    │  │    sleep, try again              │ ◀──┘
 //	               │  └───────────── lost ───────────────┤
@@ -17,6 +17,6 @@
 // more it makes at once (see widen). It hears the releases of its own process too. They do not count as
 // another's turn.
 //
-// A hold passes from section to section in memory (hand-over), and processes take turns
+// A hold passes from section to section in memory (handover), and processes take turns
 // (turns.go). Racing is correct without both: they only make it fast and fair.
 package racing

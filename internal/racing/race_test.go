@@ -49,7 +49,7 @@ func TestG4_AReleaseStepsBackForTheOtherListeners(t *testing.T) {
 		"not subscribed yet": {time.Second, true, false, scripts.Released{Ours: true, Listeners: 3}, 3},
 		"alone":              {time.Second, true, true, scripts.Released{Ours: true, Listeners: 1}, 0},
 		"nobody waits here":  {time.Second, false, false, scripts.Released{Ours: true, Listeners: 3}, 0},
-		"no hand-over":       {0, true, true, scripts.Released{Ours: true, Listeners: 3}, 0},
+		"no handover":        {0, true, true, scripts.Released{Ours: true, Listeners: 3}, 0},
 		"not released":       {time.Second, true, true, scripts.Released{}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

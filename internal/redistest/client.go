@@ -27,7 +27,7 @@ const AdminName = "redistest-admin"
 
 // Client opens a client of the server: without client-side caching and, if
 // "--requirepass" was given to Start, with that password. change may alter its
-// options, the address included. A machine that is too busy for a short time-out of
+// options, the address included. A machine that is too busy for a short timeout of
 // theirs is asked again. The client is closed with the test, which takes a second for
 // each connection whose server is still paused.
 func (s *Server) Client(t testing.TB, change ...func(*rueidis.ClientOption)) rueidis.Client {

@@ -205,7 +205,7 @@ func (c *Cluster) Failover(t testing.TB, master *Server) *Server {
 	for _, s := range replicas {
 		if _, port := s.follows(t); port == strconv.Itoa(master.port) {
 			var tried time.Time
-			c.await(t, "a fail-over", func() bool {
+			c.await(t, "a failover", func() bool {
 				if time.Since(tried) > failoverTime && slices.Contains(c.Masters(t), master) {
 					tried = time.Now()
 					_, _ = s.TryDo("CLUSTER", "FAILOVER") // an error if it is under way

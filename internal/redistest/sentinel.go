@@ -40,7 +40,7 @@ func StartSentinel(t testing.TB, args ...string) *Sentinel {
 		one.Do(t, "SENTINEL", "MONITOR", MasterSet, "127.0.0.1", strconv.Itoa(s.servers[0].port), "2")
 		one.Do(t, "SENTINEL", "SET", MasterSet, "down-after-milliseconds", "2000", "failover-timeout", "2000", "parallel-syncs", "2")
 		// A Sentinel dials again once in each ping period, so a shorter time of silence than that is no sign of death.
-		// In a fail-over it asks replicas for INFO once in 1 s. It makes none a master that it has not heard of for five ping
+		// In a failover it asks replicas for INFO once in 1 s. It makes none a master that it has not heard of for five ping
 		// periods if the master is dead, else for three of INFO.
 		// After a pause of 2 s it does nothing for a tilt period, 30 s. Before Redis 7 all these are fixed: 10 s, 2 s, 1 s, 30 s.
 		if _, err := one.TryDo("SENTINEL", "DEBUG", "INFO-PERIOD", "400", "PUBLISH-PERIOD", "200", "PING-PERIOD", "300", "TILT-PERIOD", "1000"); err == nil {
@@ -89,7 +89,7 @@ func (s *Sentinel) Client(t testing.TB, change ...func(*rueidis.ClientOption)) r
 func (s *Sentinel) Sentinels() []*Server { return slices.Clone(s.sentinels) }
 
 // Master is the server that all Sentinels name, which may be dead; nil while they do not
-// name the same, and during a fail-over.
+// name the same, and during a failover.
 func (s *Sentinel) Master() *Server {
 	var master *Server
 	for i, one := range s.sentinels {
@@ -127,7 +127,7 @@ func (s *Sentinel) KillMaster() *Server {
 func (s *Sentinel) Failover() *Server {
 	s.t.Helper()
 	master := s.AwaitMaster(s.t, nil)
-	s.await(s.t, "a fail-over to begin", func() bool { // not during another
+	s.await(s.t, "a failover to begin", func() bool { // not during another
 		_, err := s.sentinels[0].TryDo("SENTINEL", "FAILOVER", MasterSet)
 		return err == nil
 	})
@@ -234,7 +234,7 @@ func good(sentinel *Server) (n int) {
 	return n
 }
 
-// agree tells whether a Sentinel knows enough others that run to begin a fail-over.
+// agree tells whether a Sentinel knows enough others that run to begin a failover.
 func agree(sentinel *Server) bool {
 	_, err := sentinel.TryDo("SENTINEL", "CKQUORUM", MasterSet)
 	return err == nil

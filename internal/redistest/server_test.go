@@ -169,7 +169,7 @@ func ahead(t *testing.T, s *Server) float64 {
 	return float64(words[0]) + float64(words[1])/1e6 - float64(time.Now().UnixMicro())/1e6
 }
 
-// A fail-over, by the master's death or by command, keeps what its replicas were told and
+// A failover, by the master's death or by command, keeps what its replicas were told and
 // loses what was held from them. Clients follow.
 func TestSentinelFailover(t *testing.T) {
 	t.Parallel()

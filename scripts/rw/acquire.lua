@@ -5,7 +5,7 @@
 -- whose turn it is have a third of a wish to take a lock that is free: after that, whoever asks may have it.
 -- KEYS[1]  the lock, hash: mode -> read or write, owner -> count
 -- KEYS[2]  the owner's tombstone, string
--- KEYS[3]  the owner's time-out key, string: 1, and behind a space the label of the owner, if it has one. It expires with the lease
+-- KEYS[3]  the owner's timeout key, string: 1, and behind a space the label of the owner, if it has one. It expires with the lease
 -- KEYS[4]  the wishes, hash: writer client, reader client or next client -> epoch ms until which the wish of the client counts, a
 --          space, and since when it has it; next is a reader that goes before other writers. free -> epoch ms until
 --          which others are refused although the lock is free
@@ -13,7 +13,7 @@
 -- KEYS[6]  with fencing: the fence counter, string: the last number reserved
 -- ARGV[1]  owner; that of a writer ends with :write
 -- ARGV[2]  lease in ms, 1 to 999999999999999
--- ARGV[3]  what the time-out key holds
+-- ARGV[3]  what the timeout key holds
 -- ARGV[4]  client of the owner
 -- ARGV[5]  ms for which the client has a wish if this is refused, up to 60000; 0: it does not wait
 -- ARGV[6]  the writer beside which a reader wants the lock, an owner; empty: none. Not with fencing: numbers that the writer gives back

@@ -1,7 +1,7 @@
 -- rw_recount: set the number of entries of a hold of a read/write lock, as a nested entry begins or ends, and the label of its owner.
 -- The expiries stay as they are.
 -- KEYS[1]  the lock, hash: mode -> read or write, owner -> count
--- KEYS[2]  the owner's time-out key, string: 1, and behind a space the label
+-- KEYS[2]  the owner's timeout key, string: 1, and behind a space the label
 -- ARGV[1]  owner
 -- ARGV[2]  the new number of entries, 1 to 99999, and behind a space the label of the owner, if it has one
 -- Reply    1    set

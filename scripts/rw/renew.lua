@@ -1,7 +1,7 @@
--- rw_renew: push out the expiry of many holds of read/write locks, each only while its owner's entry and time-out key are there. Each
+-- rw_renew: push out the expiry of many holds of read/write locks, each only while its owner's entry and timeout key are there. Each
 -- hold by itself: one that Redis refuses costs the others nothing. The expiry of a lock is that of its last entry.
 -- KEYS[2*i-1]  a lock, hash: mode -> read or write, owner -> count
--- KEYS[2*i]    the time-out key of its owner, string
+-- KEYS[2*i]    the timeout key of its owner, string
 -- ARGV[1]    lease in ms from now, 1 to 999999999999999
 -- ARGV[i+1]  the owner
 -- Reply      1    all were renewed; else an array with, for each hold:

@@ -23,7 +23,7 @@ func Excludes(t *testing.T, one, other holdfast.Locker, keys ...string) {
 		held, err := one.Lock(ctx, key)
 		require.NoError(t, err)
 		_, err = other.TryLock(ctx, key)
-		for errors.Is(err, holdfast.ErrUnavailable) && ctx.Err() == nil { // its client may not know yet of a fail-over
+		for errors.Is(err, holdfast.ErrUnavailable) && ctx.Err() == nil { // its client may not know yet of a failover
 			time.Sleep(10 * time.Millisecond)
 			_, err = other.TryLock(ctx, key)
 		}

@@ -243,7 +243,7 @@ func testChanges(t *testing.T, d locktest.Kind) {
 	for _, key := range keys {
 		waits.Go(func() {
 			l, err := second.Lock(ctx, key)
-			for err != nil && ctx.Err() == nil { // a fail-over may outlast what a wait bears
+			for err != nil && ctx.Err() == nil { // a failover may outlast what a wait bears
 				l, err = second.Lock(ctx, key)
 			}
 			if assert.NoError(t, err) {
@@ -283,7 +283,7 @@ func testChanges(t *testing.T, d locktest.Kind) {
 }
 
 // Writes are confirmed by the replicas of the node that has the key's slot, also after the
-// slot has moved and after a fail-over.
+// slot has moved and after a failover.
 func testReplicas(t *testing.T, d locktest.Kind) {
 	c := redistest.StartCluster(t, 2, 1)
 	l := d.Open(t, c.Client(t), locktest.Options{Lease: locktest.Long, Replicas: 1, ReplicaTimeout: time.Second})

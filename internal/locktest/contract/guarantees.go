@@ -40,7 +40,7 @@ func g6Strangers(c *harness) {
 		for _, l := range leases {
 			c.Kind.Give(c.T, c.Server, c.Name(l.Key()), stranger(strings.TrimSuffix(l.Owner(), scripts.WriteSuffix)), "7")
 		}
-		dump := func() map[string]string { // without the time-out keys of read/write locks, which their owners remove
+		dump := func() map[string]string { // without the timeout keys of read/write locks, which their owners remove
 			all := c.Dump()
 			maps.DeleteFunc(all, func(name, _ string) bool { return strings.Contains(name, check.ReadHolds) })
 			return all

@@ -72,7 +72,7 @@ func observeHandover(c *harness) {
 		require.GreaterOrEqual(c.T, a.Waited, pause)
 	}
 	require.Equal(c.T, []string{
-		"waiters k 1", "released k", "acquired k by hand-over", "waiters k 0", "released k", "acquired k by hand-over", "released k",
+		"waiters k 1", "released k", "acquired k by handover", "waiters k 0", "released k", "acquired k by handover", "released k",
 	}, told[len(told)-7:])
 	require.Equal(c.T, holdfast.WaitersEvent{Key: "k", Waiting: 1}, waiters[0])
 	if c.Kind.Fair {

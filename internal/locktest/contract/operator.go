@@ -55,7 +55,7 @@ func inspectHolder(c *harness) {
 const labelled = "shop \"1\"\n/till 7 of 9, second floor, behind the door that is always shut"
 
 // Inspect, and the errors of calls that do not get the key, show the label of the holder, and
-// no other's: through entries, renewals, hand-overs and grants, and as long as the hold lasts.
+// no other's: through entries, renewals, handovers and grants, and as long as the hold lasts.
 func labelShown(c *harness) {
 	other := c.Kind.Open(c.T, c.Server.Client(c.T), locktest.Options{Label: "other"})
 	shows := func(label string, entries int) {

@@ -89,7 +89,7 @@ func g4Idle(c *harness) {
 	defer stop()
 	require.NoError(c.T, listener.Do(c.ctx, listener.B().Subscribe().Channel(c.Kind.Channel(c.Name("k"))).Build()).Error())
 	holder := locktest.Lock(c.T, c.Locker, c.ctx, "k")
-	waits := c.queues(4, "k", holdfast.MaxHold(time.Hour)) // that get nothing by hand-over
+	waits := c.queues(4, "k", holdfast.MaxHold(time.Hour)) // that get nothing by handover
 	c.unlock(c.serve(holder, waits, nil))
 }
 

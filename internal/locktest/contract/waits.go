@@ -96,7 +96,7 @@ func waitLocally(c *harness) {
 	c.Tidy("wanted")
 }
 
-// Waiters are served in order by hand-over, and with terms that take each lock from Redis.
+// Waiters are served in order by handover, and with terms that take each lock from Redis.
 func waitOrder(c *harness) {
 	for _, opts := range [][]holdfast.LockOption{nil, {holdfast.MaxHold(time.Hour)}} {
 		holder := locktest.Lock(c.T, c.Locker, c.ctx, "k")

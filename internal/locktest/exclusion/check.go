@@ -33,7 +33,7 @@ func (i Interval) String() string {
 type Breaches struct {
 	Overlaps  []string // two leases of a key at once
 	Disorder  []string // a lease with a fence not above those of earlier leases that exclude it
-	Explained int      // overlaps of two holds of which a fail-over may have lost one
+	Explained int      // overlaps of two holds of which a failover may have lost one
 }
 
 func (b Breaches) any() bool { return len(b.Overlaps)+len(b.Disorder) > 0 }
@@ -93,7 +93,7 @@ func Check(all []Interval, failovers ...Failover) (b Breaches) {
 }
 
 // rolledBack says whether the second lease may have a smaller fence by the exception of G10
-// in docs/guarantees.md: a fail-over lost the counter, which an attempt that was undone had
+// in docs/guarantees.md: a failover lost the counter, which an attempt that was undone had
 // moved ahead of the clock.
 func rolledBack(failovers []Failover, first, second Interval) bool {
 	return first.ahead && slices.ContainsFunc(failovers, func(f Failover) bool {
@@ -101,7 +101,7 @@ func rolledBack(failovers []Failover, first, second Interval) bool {
 	})
 }
 
-// holds are the owners of keys, each with all leases that it had by local hand-over as one
+// holds are the owners of keys, each with all leases that it had by local handover as one
 // interval.
 type holds map[[2]string]Interval
 
@@ -115,7 +115,7 @@ func (h holds) add(i Interval) {
 	h[holdOf(i)] = i
 }
 
-// explains says whether one of the fail-overs may have lost the hold of one of two leases,
+// explains says whether one of the failovers may have lost the hold of one of two leases,
 // so that the other was granted, and whether no renewal has confirmed the lost one since.
 func (h holds) explains(failovers []Failover, one, other Interval) bool {
 	a, b := h[holdOf(one)], h[holdOf(other)]

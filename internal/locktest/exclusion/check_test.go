@@ -55,7 +55,7 @@ func TestExclusionChecker(t *testing.T) {
 	}
 }
 
-// Two holds at once count apart if a fail-over came between their grants and one ended in
+// Two holds at once count apart if a failover came between their grants and one ended in
 // time. Fences have to grow all the same, but for those that were asked for at once.
 func TestExclusionOverAFailover(t *testing.T) {
 	failover := Failover{keys: map[string]bool{"k": true}, from: 100, to: 200, told: 500}
@@ -78,8 +78,8 @@ func TestExclusionOverAFailover(t *testing.T) {
 		"told as late as may be":       {[]Interval{lease("a", 10, 20, 500, 1), lease("b", 150, 160, 900, 2)}, 0, 0, 1},
 		"not told":                     {[]Interval{lease("a", 10, 20, 501, 1), lease("b", 150, 160, 900, 2)}, 1, 0, 0},
 		"not told, and unlocked":       {[]Interval{renewed(lease("a", 10, 20, 400, 1)), renewed(lease("b", 150, 160, 490, 2))}, 1, 0, 0},
-		"before the fail-over":         {[]Interval{lease("a", 10, 20, 400, 1), lease("b", 80, 90, 95, 2)}, 1, 0, 0},
-		"after the fail-over":          {[]Interval{lease("a", 210, 220, 400, 1), lease("b", 220, 230, 240, 2)}, 1, 0, 0},
+		"before the failover":          {[]Interval{lease("a", 10, 20, 400, 1), lease("b", 80, 90, 95, 2)}, 1, 0, 0},
+		"after the failover":           {[]Interval{lease("a", 210, 220, 400, 1), lease("b", 220, 230, 240, 2)}, 1, 0, 0},
 		"of another key":               {elsewhere(lease("a", 10, 20, 400, 1), lease("b", 150, 160, 190, 2)), 1, 0, 0},
 		"of one hold":                  {[]Interval{lease("a", 10, 20, 400, 1), lease("a", 150, 160, 190, 2)}, 1, 0, 0},
 		"of two holds beside a third":  {[]Interval{lease("a", 10, 20, 400, 1), lease("b", 210, 220, 300, 2), lease("c", 230, 240, 250, 3)}, 1, 0, 2},

@@ -19,7 +19,7 @@ type Failover struct {
 	told     time.Duration // the latest deadline of a hold that is lost: its first renewal after to is told so
 }
 
-// watch notes fail-overs, by what servers say of themselves.
+// watch notes failovers, by what servers say of themselves.
 type watch struct {
 	t    *testing.T
 	site *site
@@ -32,11 +32,11 @@ type watch struct {
 	asked   []time.Duration                       // when they were asked for that
 	owners  map[string]map[*redistest.Server]bool // all that were noted: an old one may take itself for a master again
 	changed map[*redistest.Server]bool            // since all had their roles
-	begun   time.Duration                         // of a fail-over that is under way; 0: none is
+	begun   time.Duration                         // of a failover that is under way; 0: none is
 	over    []seen
 }
 
-// seen is a fail-over with the servers that took part, until its keys are known.
+// seen is a failover with the servers that took part, until its keys are known.
 type seen struct {
 	Failover
 	of map[*redistest.Server]bool
@@ -103,7 +103,7 @@ func (w *watch) ask(i int) {
 }
 
 // settled returns when all servers have their roles, and notes which keys the last
-// fail-overs were of.
+// failovers were of.
 func (w *watch) settled() {
 	if w.site.masters == 0 {
 		return

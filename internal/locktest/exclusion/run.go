@@ -26,8 +26,8 @@ const exclusionProcesses = 4
 // Only real processes and servers have that; campaigns in virtual time have links that are slow,
 // silent or refused. Run checks that the leases of a key never overlapped, those of readers among
 // themselves excepted, and that their fences grew. Where servers take over from one another, an
-// overlap counts apart if a write that a fail-over has lost explains it: then the fences grew, and no
-// renewal has confirmed one of the two holds since the fail-over.
+// overlap counts apart if a write that a failover has lost explains it: then the fences grew, and no
+// renewal has confirmed one of the two holds since the failover.
 //
 // A run lasts 15 s, or half of SOAK_TIME, and for as long as AtMost says until enough has
 // happened. It logs a line a minute, and at last a verdict. SOAK_SEED repeats the faults of the processes.
@@ -57,7 +57,7 @@ func eachSite(t *testing.T, run func(*testing.T, func(*testing.T) *site)) {
 		t.Run(s.name, func(t *testing.T) {
 			locktest.InTestAll(t)
 			if s.name != "standalone" {
-				t.Parallel() // much of the time is that of fail-overs
+				t.Parallel() // much of the time is that of failovers
 			}
 			run(t, s.start)
 		})
@@ -119,7 +119,7 @@ func newCampaign(t *testing.T, d locktest.Kind, s *site, broken bool) *campaign 
 			Lease: s.lease, Longest: s.longest, Long: s.long, Keys: s.keys, Reads: d.Readers != nil && !broken, Broken: broken,
 		}
 		if broken {
-			o.Long *= 4 // so that each fail-over finds some
+			o.Long *= 4 // so that each failover finds some
 		}
 		for j, p := range ways.All {
 			o.Ways[s.servers[j].Addr()] = p.Addr()
@@ -211,7 +211,7 @@ func (c *campaign) result(over bool) result {
 }
 
 func (r result) String() string {
-	return Verdict(r.Records, r.found, r.faults) + fmt.Sprintf(", %d fail-overs, which explain %d overlaps", r.failovers, r.found.Explained)
+	return Verdict(r.Records, r.found, r.faults) + fmt.Sprintf(", %d failovers, which explain %d overlaps", r.failovers, r.found.Explained)
 }
 
 // Verdict says in a line what has happened, and what was found.

@@ -56,7 +56,7 @@ func standalone(t *testing.T) *site {
 	}
 }
 
-// sentinels is a Sentinel set. Its fail-overs may lose the last writes.
+// sentinels is a Sentinel set. Its failovers may lose the last writes.
 func sentinels(t *testing.T) *site {
 	set := redistest.StartSentinel(t)
 	var addrs []string
@@ -77,7 +77,7 @@ func sentinels(t *testing.T) *site {
 		beat: 600 * time.Millisecond, pace: time.Second,
 		faults: []fault{
 			{"master killed", killed},
-			{"fail-over by command", func(time.Duration) { over(set.Failover) }},
+			{"failover by command", func(time.Duration) { over(set.Failover) }},
 			{"master hangs", func(time.Duration) {
 				over(func() *redistest.Server { m := set.AwaitMaster(t, nil); m.Pause(); return m }).Resume()
 			}},
@@ -97,7 +97,7 @@ func sentinels(t *testing.T) *site {
 	}
 }
 
-// cluster is a Redis Cluster of three masters with a replica each. Fail-overs may lose the
+// cluster is a Redis Cluster of three masters with a replica each. Failovers may lose the
 // last writes of their master's slots; migrations lose none.
 func cluster(t *testing.T) *site {
 	c := redistest.StartCluster(t, 3, 1)
@@ -114,7 +114,7 @@ func cluster(t *testing.T) *site {
 	}
 	s.faults = []fault{
 		{"master killed", func(time.Duration) { m := one(); m.Kill(); c.AwaitPromoted(t, m); m.Restart() }},
-		{"fail-over by command", func(time.Duration) { c.Failover(t, one()) }},
+		{"failover by command", func(time.Duration) { c.Failover(t, one()) }},
 		{"master hangs", func(time.Duration) { m := one(); m.Pause(); c.AwaitPromoted(t, m); m.Resume() }},
 		{"slot migrates", func(d time.Duration) {
 			key := Key(rand.IntN(s.keys))

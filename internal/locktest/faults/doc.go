@@ -37,7 +37,7 @@
 //	F22  it loses power, and the last writes                    as F20
 //	F23  SCRIPT FLUSH                                           a round trip more, which no caller notices
 //	F24  FLUSHALL, or a key is deleted                          the holder learns of it at the next renewal, no hold is made again, fences grow
-//	F25  a fail-over, with and without a lost write             the holder learns of a loss; with enough replicas the lease survives
+//	F25  a failover, with and without a lost write              the holder learns of a loss; with enough replicas the lease survives
 //	F26  a node of a Redis Cluster fails over, or a slot moves  calls follow, or are repeated in their time
 //	F27  READONLY, MASTERDOWN, NOREPLICAS, MISCONF              surely not done: waits repeat the call, others get ErrUnavailable
 //	F28  LOADING                                                as F27

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// A list that a fail-over cuts off says so, as a cursor means nothing to another server. The next
+// A list that a failover cuts off says so, as a cursor means nothing to another server. The next
 // one is whole.
 func testLocks(t *testing.T, d locktest.Kind) {
 	const many = 5000

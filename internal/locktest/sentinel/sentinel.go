@@ -42,10 +42,10 @@ func Run(t *testing.T, d locktest.Kind) {
 // what comes so soon has not waited for the end of one.
 const prompt = 20 * time.Second
 
-// lease is more than twice as long as the longest fail-over for which tests wait.
+// lease is more than twice as long as the longest failover for which tests wait.
 const lease = 100 * time.Second
 
-// open opens a locker for which a fail-over is no outage.
+// open opens a locker for which a failover is no outage.
 func open(t *testing.T, d locktest.Kind, client rueidis.Client) locktest.Locker {
 	t.Helper()
 	outage := locktest.Long
@@ -53,7 +53,7 @@ func open(t *testing.T, d locktest.Kind, client rueidis.Client) locktest.Locker 
 }
 
 // often has a client ask the Sentinels at times. While a master is dead, a client of rueidis
-// v1.0.79 that has asked once asks them again and again, so not sooner than a fail-over takes.
+// v1.0.79 that has asked once asks them again and again, so not sooner than a failover takes.
 func often(o *rueidis.ClientOption) { o.Sentinel.TopologyRefreshInterval = 5 * time.Second }
 
 // replicated returns when both replicas have all that the master has.
@@ -74,7 +74,7 @@ func unlocks(t *testing.T, d locktest.Kind, l *holdfast.Lease, waiter <-chan loc
 	return next
 }
 
-// Holds that replicas have survive a fail-over: holders go on, and waiters are woken by
+// Holds that replicas have survive a failover: holders go on, and waiters are woken by
 // them. No call outlasts its deadline meanwhile.
 func testFailover(t *testing.T, d locktest.Kind, begin func(*redistest.Sentinel) *redistest.Server) {
 	s := redistest.StartSentinel(t)

@@ -73,7 +73,7 @@ func Run(t *testing.T, o holdfast.Observer, keys bool, read func() map[Point]flo
 	is(1, "a", "lock_waiting", "")
 	require.NoError(t, first.Unlock(ctx))
 	require.NoError(t, (<-second).Unlock(ctx))
-	is(1, "a", "lock_acquired", "hand-over")
+	is(1, "a", "lock_acquired", "handover")
 	is(0, "a", "lock_waiting", "")
 
 	theirs := lock(other, "b:1")

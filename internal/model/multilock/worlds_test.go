@@ -34,7 +34,7 @@ import (
 // reason: see notWalked.
 //
 // Not in the model:
-//   - Nested entries, and hand-over in the process.
+//   - Nested entries, and handover in the process.
 //   - What Unlock says, and what waits: messages, delays, and that a node which does not
 //     answer is not asked for a while. A call that is not sent is one that is lost.
 //   - The end of a tombstone after its minute, and of what the repairer has to tell after a

@@ -141,7 +141,7 @@ func newCampaign(kind string, seed uint64, length time.Duration) *campaign {
 }
 
 func (c *campaign) String() string {
-	return fmt.Sprintf("%s, seed %d: %d processes of %d callers, %d keys of %d permits, %d nodes, faults %d, fixed 1/%d, long 1/%d, fencing %t, hand-over %t, confirmed %t, guard %t, clocks %d",
+	return fmt.Sprintf("%s, seed %d: %d processes of %d callers, %d keys of %d permits, %d nodes, faults %d, fixed 1/%d, long 1/%d, fencing %t, handover %t, confirmed %t, guard %t, clocks %d",
 		c.kind, c.seed, c.processes, c.callers, c.keys, c.permits, c.nodes, len(c.faults), c.fixed, c.long, c.fencing, c.handover, c.confirmed, c.guard, c.clocks)
 }
 

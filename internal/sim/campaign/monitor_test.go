@@ -61,7 +61,7 @@ func (m *monitor) look() {
 		}
 		for w := range k.waiters {
 			if believers[w.process] && c.permits == 1 {
-				continue // it waits for a hand-over
+				continue // it waits for a handover
 			}
 			if d := m.idle(name, w, now); d > 0 {
 				m.j.free.note(d, name+" "+w.who+" at "+now.Sub(c.began).String())

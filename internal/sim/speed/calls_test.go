@@ -98,9 +98,9 @@ func TestCalls(t *testing.T) {
 			e = <-got
 		})
 		if kind == "fair" {
-			require.Equal(t, scripts(2), memory, "hand-over")
+			require.Equal(t, scripts(2), memory, "handover")
 		} else {
-			require.Empty(t, memory, "hand-over in memory")
+			require.Empty(t, memory, "handover in memory")
 		}
 		require.NoError(t, e.Unlock(t.Context()))
 	})
