@@ -54,10 +54,7 @@ func WithConfirmedGrants() holdfast.Option {
 // configure returns the settings of the engine, and those of its queues.
 func configure(client rueidis.Client, opts []holdfast.Option) (engine.Config, queueing.Config, error) {
 	o := own{waiterTTL: DefaultWaiterTTL}
-	c, err := engine.Configure("fair", "New", &o, opts)
-	if err == nil {
-		err = single.Check(client, &c)
-	}
+	c, err := single.Configure(client, "fair", &o, opts)
 	if err != nil {
 		return c, queueing.Config{}, err
 	}

@@ -26,10 +26,7 @@ type Locker struct {
 // It fails on a nil client, and on an option that is out of range or of another kind, which the
 // error names.
 func New(client rueidis.Client, opts ...holdfast.Option) (*Locker, error) {
-	c, err := engine.Configure("rlock", "New", nil, opts)
-	if err == nil {
-		err = single.Check(client, &c)
-	}
+	c, err := single.Configure(client, "rlock", nil, opts)
 	if err != nil {
 		return nil, err
 	}

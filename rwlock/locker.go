@@ -31,10 +31,7 @@ type RLocker struct{ engine *engine.Engine }
 // It fails on a nil client, and on an option that is out of range or of another kind, which the
 // error names.
 func New(client rueidis.Client, opts ...holdfast.Option) (*Locker, error) {
-	c, err := engine.Configure("rwlock", "New", nil, opts)
-	if err == nil {
-		err = single.Check(client, &c)
-	}
+	c, err := single.Configure(client, "rwlock", nil, opts)
 	if err != nil {
 		return nil, err
 	}

@@ -33,10 +33,7 @@ type Locker struct {
 // which the error names. There are no fences: they order holders one after another, and those of a
 // semaphore hold at once.
 func New(client rueidis.Client, n int, opts ...holdfast.Option) (*Locker, error) {
-	c, err := engine.Configure("semaphore", "New", nil, opts)
-	if err == nil {
-		err = single.Check(client, &c)
-	}
+	c, err := single.Configure(client, "semaphore", nil, opts)
 	if err == nil && c.Fencing {
 		err = errs.Invalid("semaphore: New: WithFencing: fences order holders one after another, and these hold at once")
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/cluster"
 	"github.com/holdfast-go/holdfast/internal/engine"
@@ -47,16 +48,21 @@ func NewRacing(client rueidis.Client, c engine.Config) (*engine.Engine, *Racing)
 	return racing.New(r, c), r
 }
 
-// Check refuses a client and settings that do not make a locker, and fills in the defaults of the
-// settings. Its errors name what is wrong.
-func Check(client rueidis.Client, c *engine.Config) error {
+// Configure returns the settings of a locker on client, with their defaults. own takes in the options
+// that only its kind has. Configure refuses a client and options that do not make a locker, and its
+// errors name what is wrong.
+func Configure(client rueidis.Client, kind string, own any, opts []holdfast.Option) (engine.Config, error) {
+	c, err := engine.Configure(kind, "New", own, opts)
 	switch {
+	case err != nil:
 	case client == nil:
-		return errs.Invalid("%s: New: client is nil", c.Kind)
+		err = errs.Invalid("%s: New: client is nil", kind)
 	case c.ShardedPubSub != nil && client.Mode() != rueidis.ClientModeCluster:
-		return errs.Invalid("%s: New: WithShardedPubSub: the client is not of a Redis Cluster", c.Kind)
+		err = errs.Invalid("%s: New: WithShardedPubSub: the client is not of a Redis Cluster", kind)
+	default:
+		err = c.Check()
 	}
-	return c.Check()
+	return c, err
 }
 
 // server is what the backends have in common: one Redis, and the calls to it.
