@@ -13,10 +13,10 @@ import (
 
 var cancelCases = []testCase{
 	{"Cancel_BeforeTheCallSendsNothing", anywhere, defaults, cancelBefore},
-	{"Cancel_JoinsTheContextsErrorAndCause", anywhere, defaults, cancelJoined},
+	{"Cancel_JoinsTheContextsErrorAndCause", ofOneHolder, defaults, cancelJoined},
 	{"Cancel_InAnOutageTellsWhatIsKnown", ownRedis, defaults, cancelOutage},
-	{"Cancel_LeavesTheNextItsOwnTerms", servers, defaults, cancelTerms},
-	{"Cancel_OfOneWaiterLeavesTheOthers", anywhere, defaults, cancelOne},
+	{"Cancel_LeavesTheNextItsOwnTerms", servers | ofOneHolder, defaults, cancelTerms},
+	{"Cancel_OfOneWaiterLeavesTheOthers", ofOneHolder, defaults, cancelOne},
 }
 
 func cancelBefore(c *harness) {

@@ -17,13 +17,13 @@ import (
 )
 
 var closeCases = []testCase{
-	{"Close_ReleasesAndEndsAll", anywhere, defaults, closeAll},
+	{"Close_ReleasesAndEndsAll", ofOneHolder, defaults, closeAll},
 	{"Close_Unused", anywhere, defaults, closeUnused},
 	{"Close_DuringDo", anywhere, defaults, closeDo},
 	{"Close_WithACallUnderWay", servers, defaults, closeUnderWay},
-	{"Close_IsBoundedWhileRedisHangs", servers, locktest.Options{Lease: 6 * time.Second}, closeHanging},
+	{"Close_IsBoundedWhileRedisHangs", servers | ofOneHolder, locktest.Options{Lease: 6 * time.Second}, closeHanging},
 	{"Close_IsBoundedDuringAnUndo", servers, locktest.Options{Lease: 300 * time.Millisecond}, closeUndo},
-	{"Close_RepeatsWhatFails", servers, defaults, closeRepeats},
+	{"Close_RepeatsWhatFails", servers | ofOneHolder, defaults, closeRepeats},
 	{"Close_NamesKeys", servers, locktest.Options{Lease: 6 * time.Second}, closeNames},
 	{"Close_ReleasesManyInFewCalls", servers, defaults, closeMany},
 	{"Close_RefusesAllUse", anywhere, defaults, closeUse},

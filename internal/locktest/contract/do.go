@@ -17,9 +17,9 @@ import (
 var doCases = []testCase{
 	{"Do_RunsUnderTheLockAndUnlocks", anywhere, defaults, doRuns},
 	{"Do_UnlocksOnPanicAndGoexit", anywhere, defaults, doPanics},
-	{"Do_WaitsAtMost", anywhere, defaults, doWaitsAtMost},
+	{"Do_WaitsAtMost", ofOneHolder, defaults, doWaitsAtMost},
 	{"Do_JoinsALossToTheError", anywhere, defaults, doLoses},
-	{"Do_DoesNotRunWithoutTheLock", anywhere, defaults, doNotAcquired},
+	{"Do_DoesNotRunWithoutTheLock", ofOneHolder, defaults, doNotAcquired},
 	{"Do_UnlocksWhenTheContextIsOver", anywhere, defaults, doCancelled},
 	{"Do_IsDoneWithoutAnAnswerToTheRelease", servers, defaults, doReleaseUnanswered},
 	{"Do_IsDoneThoughTheReleaseOutlastsTheLease", servers, defaults, doReleaseLate},

@@ -135,11 +135,11 @@ func bindParents(c *harness) {
 }
 
 var termsCases = []testCase{
-	{"Terms_FixedLeaseIsNeverRenewedAndGoneAfterIt", anywhere, locktest.Options{Lease: 6 * time.Second}, termsFixed},
+	{"Terms_FixedLeaseIsNeverRenewedAndGoneAfterIt", ofOneHolder, locktest.Options{Lease: 6 * time.Second}, termsFixed},
 	{"Terms_MaxHoldIsRenewedUntilThen", anywhere, locktest.Options{Lease: 6 * time.Second}, termsMaxHoldRenewed},
-	{"Terms_MaxHoldOfALocker", anywhere, defaults, termsMaxHoldLocker},
+	{"Terms_MaxHoldOfALocker", ofOneHolder, defaults, termsMaxHoldLocker},
 	{"Terms_MaxHoldOfALockerIsRefused", anywhere, locktest.Options{MaxHold: time.Minute}, termsMaxHoldRefused},
-	{"Terms_OfAWaiter", anywhere, defaults, termsWaiter},
+	{"Terms_OfAWaiter", ofOneHolder, defaults, termsWaiter},
 }
 
 func termsFixed(c *harness) {

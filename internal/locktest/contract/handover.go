@@ -11,16 +11,16 @@ import (
 )
 
 var handoverCases = []testCase{
-	{"Handover_IsInMemory", servers, tenured, handoverInMemory},
-	{"Handover_TakesFencesFromTheReserve", servers, locktest.Options{Handover: &longTenure, Fencing: true}, handoverFences},
+	{"Handover_IsInMemory", servers | ofOneHolder | noPermits, tenured, handoverInMemory},
+	{"Handover_TakesFencesFromTheReserve", servers | ofOneHolder | noPermits, locktest.Options{Handover: &longTenure, Fencing: true}, handoverFences},
 	{"Handover_TenureEnds", anywhere, defaults, handoverTenure},
-	{"Handover_NotBeyondTheTenure", anywhere, locktest.Options{Handover: &shortTenure}, handoverTenureOver},
-	{"Handover_Off", servers, locktest.Options{Handover: &noHandover}, handoverOff},
-	{"Handover_LikeToLike", servers, tenured, handoverLikeToLike},
-	{"Handover_OldEntriesDoNotTouchTheNextLease", servers, tenured, handoverOldEntries},
-	{"Handover_NotAfterANestedCallInDoubt", servers, tenured, handoverTainted},
-	{"Handover_NotAfterANestedCallThatWasInDoubt", servers, tenured, handoverDoubt},
-	{"Handover_LossEndsThePresentLease", servers, tenured, handoverLoss},
+	{"Handover_NotBeyondTheTenure", ofOneHolder, locktest.Options{Handover: &shortTenure}, handoverTenureOver},
+	{"Handover_Off", servers | ofOneHolder | noPermits, locktest.Options{Handover: &noHandover}, handoverOff},
+	{"Handover_LikeToLike", servers | ofOneHolder, tenured, handoverLikeToLike},
+	{"Handover_OldEntriesDoNotTouchTheNextLease", servers | ofOneHolder, tenured, handoverOldEntries},
+	{"Handover_NotAfterANestedCallInDoubt", servers | ofOneHolder, tenured, handoverTainted},
+	{"Handover_NotAfterANestedCallThatWasInDoubt", servers | ofOneHolder, tenured, handoverDoubt},
+	{"Handover_LossEndsThePresentLease", servers | ofOneHolder, tenured, handoverLoss},
 }
 
 var longTenure, shortTenure, noHandover = 20 * time.Second, 50 * time.Millisecond, time.Duration(0)

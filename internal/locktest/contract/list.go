@@ -15,9 +15,9 @@ import (
 )
 
 var listCases = []testCase{
-	{"Locks_OfAPrefix", anywhere, locktest.Options{Lease: locktest.Long}, listPrefix},
-	{"Locks_LeavesOutWhatIsNoLock", servers, defaults, listForeign},
-	{"Locks_ManyThatComeAndGo", servers, locktest.Options{Lease: locktest.Long}, listMany},
+	{"Locks_OfAPrefix", ofOneHolder, locktest.Options{Lease: locktest.Long}, listPrefix},
+	{"Locks_LeavesOutWhatIsNoLock", servers | noPermits, defaults, listForeign},
+	{"Locks_ManyThatComeAndGo", servers | noPermits, locktest.Options{Lease: locktest.Long}, listMany},
 	{"Locks_EndsWithTheContextAndTheLocker", anywhere, defaults, listEnds},
 	{"Locks_TellsOfAnOutage", ownRedis, defaults, listOutage},
 }

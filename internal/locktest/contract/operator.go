@@ -15,15 +15,15 @@ import (
 
 var operatorCases = []testCase{
 	{"Inspect_TellsWhoHoldsAKey", ownRedis, defaults, inspectHolder},
-	{"Inspect_OfAKeyThatIsNotOurs", servers, defaults, inspectForeign},
-	{"Label_IsShown", servers, locktest.Options{Lease: 20 * time.Second, Label: labelled}, labelShown},
-	{"Label_OfTheFirstAttempt", servers, locktest.Options{Label: labelled}, labelAtFirst},
-	{"Label_OfACall", anywhere, locktest.Options{Lease: locktest.Long}, labelOfACall},
+	{"Inspect_OfAKeyThatIsNotOurs", servers | noPermits, defaults, inspectForeign},
+	{"Label_IsShown", servers | ofOneHolder, locktest.Options{Lease: 20 * time.Second, Label: labelled}, labelShown},
+	{"Label_OfTheFirstAttempt", servers | ofOneHolder, locktest.Options{Label: labelled}, labelAtFirst},
+	{"Label_OfACall", ofOneHolder, locktest.Options{Lease: locktest.Long}, labelOfACall},
 	{"Label_OfACallIsNoCondition", servers, locktest.Options{Lease: locktest.Long}, labelFails},
 	{"ForceUnlock_OwnHolderIsToldAtOnce", anywhere, locktest.Options{Lease: locktest.Long}, forceOwn},
-	{"ForceUnlock_OthersAreToldAtTheirRenewal", anywhere, locktest.Options{Lease: 15 * time.Second}, forceOthers},
+	{"ForceUnlock_OthersAreToldAtTheirRenewal", ofOneHolder, locktest.Options{Lease: 15 * time.Second}, forceOthers},
 	{"ForceUnlock_Unanswered", servers, locktest.Options{Lease: locktest.Long}, forceNoReply},
-	{"ForceUnlock_WakesWaiters", anywhere, locktest.Options{Lease: locktest.Long}, forceWakes},
+	{"ForceUnlock_WakesWaiters", ofOneHolder, locktest.Options{Lease: locktest.Long}, forceWakes},
 	{"ForceUnlock_LeavesAForeignKeyAlone", servers, defaults, forceForeign},
 }
 

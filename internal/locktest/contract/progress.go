@@ -14,12 +14,12 @@ import (
 
 // G1: one holder at a time. G4: each waiter gets on.
 var progressCases = []testCase{
-	{"G1_OneHolderAtATime", anywhere, defaults, g1OneHolder},
-	{"G4_CrashedHolderFreesTheKey", servers, defaults, g4Crashed},
-	{"G4_SubscribesThenTriesAgain", servers, locktest.Options{Lease: locktest.Long}, g4SubscribesFirst},
-	{"G4_LooksAgainAfterAReconnect", servers, locktest.Options{Lease: locktest.Long}, g4Reconnect},
+	{"G1_OneHolderAtATime", ofOneHolder, defaults, g1OneHolder},
+	{"G4_CrashedHolderFreesTheKey", servers | noPermits, defaults, g4Crashed},
+	{"G4_SubscribesThenTriesAgain", servers | ofOneHolder, locktest.Options{Lease: locktest.Long}, g4SubscribesFirst},
+	{"G4_LooksAgainAfterAReconnect", servers | ofOneHolder, locktest.Options{Lease: locktest.Long}, g4Reconnect},
 	{"G4_ListenersThatDoNothingDelayNobody", servers, locktest.Options{Lease: locktest.Long}, g4Idle},
-	{"G4_AGrantToOneWhoLeavesGoesOn", anywhere, locktest.Options{Lease: locktest.Long, Handover: &longTenure}, g4Leaves},
+	{"G4_AGrantToOneWhoLeavesGoesOn", ofOneHolder, locktest.Options{Lease: locktest.Long, Handover: &longTenure}, g4Leaves},
 }
 
 func g1OneHolder(c *harness) {

@@ -13,10 +13,10 @@ import (
 )
 
 var reentryCases = []testCase{
-	{"Reentry_CountsAndAnyOrderOfUnlock", anywhere, defaults, reentryOrders},
+	{"Reentry_CountsAndAnyOrderOfUnlock", ofOneHolder, defaults, reentryOrders},
 	{"Reentry_ByEveryCall", anywhere, defaults, reentryByEveryCall},
 	{"Reentry_TwoKeys", anywhere, defaults, reentryTwoKeys},
-	{"Reentry_OnlyOnTheSameLockerAndKey", anywhere, defaults, reentryElsewhere},
+	{"Reentry_OnlyOnTheSameLockerAndKey", ofOneHolder, defaults, reentryElsewhere},
 	{"Reentry_ADeadLeaseNeverReenters", anywhere, defaults, reentryDead},
 	{"Reentry_RefusesTerms", anywhere, defaults, reentryTerms},
 	{"Reentry_SharedByGoroutines", anywhere, defaults, reentryShared},

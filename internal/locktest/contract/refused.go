@@ -21,8 +21,8 @@ var refusedCases = []testCase{
 	{"Refused_Terms", anywhere, defaults, refusedTerms},
 	{"Refused_Options", anywhere, defaults, refusedOptions},
 	{"Refused_NoClient", servers, defaults, refusedClient},
-	{"F8_AnyBytesAreAKey", anywhere, locktest.Options{Fencing: true}, acceptedKeys},
-	{"Errors_NameTheKey", anywhere, defaults, errorsNameTheKey},
+	{"F8_AnyBytesAreAKey", ofOneHolder, locktest.Options{Fencing: true}, acceptedKeys},
+	{"Errors_NameTheKey", ofOneHolder | noPermits, defaults, errorsNameTheKey},
 }
 
 // A bad key is refused before anything is sent. With a prefix, a key is no more than the end of a

@@ -18,7 +18,7 @@ import (
 
 var secrecyCases = []testCase{
 	{"Logger_IsSilentByDefault", servers, locktest.Options{Lease: 2 * time.Second}, logSilent},
-	{"Secrets_AreInNoErrorAndNoLog", servers, defaults, secrets},
+	{"Secrets_AreInNoErrorAndNoLog", servers | ofOneHolder, defaults, secrets},
 }
 
 // logSilent loses a lease while every way to log by default is watched.

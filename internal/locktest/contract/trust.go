@@ -15,8 +15,8 @@ import (
 // G2: a lease ends in time by itself. G3: its loss is reported.
 var trustCases = []testCase{
 	{"G2_DeadlineCountsFromTheStart", servers, locktest.Options{Lease: 10 * time.Second}, g2Anchor},
-	{"G2_ServerHangs", servers, locktest.Options{Lease: 4 * time.Second}, func(c *harness) { g2(c, c.Server.Pause, c.Server.Resume) }},
-	{"G2_G3_RequestsArriveLate", servers, locktest.Options{Lease: 4 * time.Second}, func(c *harness) {
+	{"G2_ServerHangs", servers | ofOneHolder, locktest.Options{Lease: 4 * time.Second}, func(c *harness) { g2(c, c.Server.Pause, c.Server.Resume) }},
+	{"G2_G3_RequestsArriveLate", servers | ofOneHolder, locktest.Options{Lease: 4 * time.Second}, func(c *harness) {
 		g2(c, func() { c.Proxy.HoldRequests(true) }, func() { c.Proxy.HoldRequests(false) })
 	}},
 	{"G2_G3_RepliesArriveLate", servers, locktest.Options{Lease: 4 * time.Second}, func(c *harness) {

@@ -14,10 +14,10 @@ import (
 
 var unlockCases = []testCase{
 	{"Unlock_WorksOnAContextThatIsOver", anywhere, defaults, unlockOver},
-	{"Unlock_SecondTimeIsErrReleased", anywhere, defaults, unlockTwice},
+	{"Unlock_SecondTimeIsErrReleased", ofOneHolder, defaults, unlockTwice},
 	{"Unlock_ByManyAtOnce", anywhere, defaults, unlockMany},
 	{"Unlock_LostOnceThenReleased", anywhere, defaults, unlockLost},
-	{"Unlock_FindsTheLossItself", servers, defaults, unlockFindsLoss},
+	{"Unlock_FindsTheLossItself", servers | ofOneHolder, defaults, unlockFindsLoss},
 	{"Unlock_OfALeaseThatRanOutReleasesNothing", anywhere, defaults, unlockExpired},
 	{"Unlock_UnknownWithTheContext", servers, defaults, unlockUnknown},
 	{"Unlock_GoesOnUntilTheDeadline", servers, locktest.Options{Lease: 4 * time.Second}, unlockNoAnswer},

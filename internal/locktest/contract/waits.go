@@ -13,18 +13,18 @@ import (
 
 var waitCases = []testCase{
 	{"Wait_DeadlineBoundsTheWaitNotTheHold", anywhere, defaults, waitNotHold},
-	{"Wait_TryLockForEndsWithErrNotAcquired", anywhere, defaults, waitLimited},
-	{"Wait_OfZeroIsTryLock", anywhere, defaults, waitZero},
-	{"Wait_TryLockAnswersLocallyWhereItCan", servers, defaults, waitLocally},
-	{"Wait_InOrderWithinALocker", anywhere, defaults, waitOrder},
-	{"Wait_TooManyWaiters", anywhere, locktest.Options{MaxWaiters: 2}, waitTooMany},
-	{"Wait_TooManyWaitersForTheFirstWaiter", anywhere, locktest.Options{MaxWaiters: 1}, waitTooManyFirst},
-	{"Wait_TooManyWaitersAfterTheFirstAttempt", servers, locktest.Options{MaxWaiters: 1}, waitTooManyMeanwhile},
+	{"Wait_TryLockForEndsWithErrNotAcquired", ofOneHolder, defaults, waitLimited},
+	{"Wait_OfZeroIsTryLock", ofOneHolder, defaults, waitZero},
+	{"Wait_TryLockAnswersLocallyWhereItCan", servers | ofOneHolder | noPermits, defaults, waitLocally},
+	{"Wait_InOrderWithinALocker", ofOneHolder, defaults, waitOrder},
+	{"Wait_TooManyWaiters", ofOneHolder, locktest.Options{MaxWaiters: 2}, waitTooMany},
+	{"Wait_TooManyWaitersForTheFirstWaiter", ofOneHolder, locktest.Options{MaxWaiters: 1}, waitTooManyFirst},
+	{"Wait_TooManyWaitersAfterTheFirstAttempt", servers | ofOneHolder | noPermits, locktest.Options{MaxWaiters: 1}, waitTooManyMeanwhile},
 	{"Wait_RidesOutAnOutage", servers, locktest.Options{Lease: 10 * time.Second, MaxLease: 10 * time.Second, MaxOutage: &longOutage}, waitOutage},
 	{"Wait_MaxOutage", ownRedis, locktest.Options{MaxOutage: &shortOutage}, waitMaxOutage},
 	{"Wait_MaxOutageIsOneLeaseByDefault", ownRedis, locktest.Options{Lease: shortOutage, MaxLease: shortOutage}, waitMaxOutage},
 	{"Wait_NoOutage", ownRedis, locktest.Options{MaxOutage: &noOutage}, waitNoOutage},
-	{"Wait_DoesNotCureARefusal", servers, defaults, waitRefused},
+	{"Wait_DoesNotCureARefusal", servers | ofOneHolder, defaults, waitRefused},
 }
 
 var noOutage, shortOutage, longOutage = time.Duration(0), 3 * time.Second, time.Hour
@@ -228,8 +228,8 @@ func waitRefused(c *harness) {
 
 // plainCases are the promises of lock kinds with racing clients only.
 var plainCases = []testCase{
-	{"Wait_CostsNoCommand", servers, defaults, waitCosts},
-	{"Wait_InOrderBehindTheFirstAttempt", servers, defaults, waitOrderFirst},
+	{"Wait_CostsNoCommand", servers | ofOneHolder, defaults, waitCosts},
+	{"Wait_InOrderBehindTheFirstAttempt", servers | noPermits, defaults, waitOrderFirst},
 }
 
 // A wait costs a subscription and a fixed number of probes, however many waiters there are.

@@ -15,10 +15,10 @@ import (
 )
 
 func init() {
-	register("F4_CancelledAtEveryStep", testCancelledAtEveryStep, inParts)
+	register("F4_CancelledAtEveryStep", testCancelledAtEveryStep, ofOneHolder|inParts)
 	register("F4_CancelledAsTheReplyComes", testCancelledAtReply)
 	register("F4_CancelledDuringUndo", testCancelledDuringUndo)
-	register("F4_GrantForNobodyIsNotRenewed", testGrantForNobody)
+	register("F4_GrantForNobodyIsNotRenewed", testGrantForNobody, ofOneHolder)
 	register("F4_CancelledInARun", testCancelledInARun, fairOnly)
 	register("F4_CancelledWhileConfirming", testCancelledWhileConfirming, fairOnly)
 }

@@ -18,7 +18,7 @@ import (
 )
 
 func init() {
-	register("F5_UnlockOfWhatIsNotHeld", testUnlockNotHeld)
+	register("F5_UnlockOfWhatIsNotHeld", testUnlockNotHeld, ofOneHolder)
 	register("F9_NoWallClockInTheSource", testNoWallClock)
 }
 

@@ -21,8 +21,8 @@ import (
 )
 
 func init() {
-	register("F10_TenThousandWaiters", func(t *testing.T, d locktest.Kind) { testCrowd(t, d, 1, 10_000, 50) }, alone)
-	register("F10_ManyProcesses", func(t *testing.T, d locktest.Kind) { testCrowd(t, d, 50, 200, 10) }, alone)
+	register("F10_TenThousandWaiters", func(t *testing.T, d locktest.Kind) { testCrowd(t, d, 1, 10_000, 50) }, ofOneHolder|alone)
+	register("F10_ManyProcesses", func(t *testing.T, d locktest.Kind) { testCrowd(t, d, 50, 200, 10) }, ofOneHolder|alone)
 	register("F10_BoundContextsDoNotPileUp", testManyBound, alone)
 	register("F10_CallersGiveUpWhileRedisHangs", testCallersGiveUp, alone|realServers)
 }

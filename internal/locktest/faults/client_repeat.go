@@ -21,9 +21,9 @@ import (
 // makes no difference to what callers see.
 
 func init() {
-	register("F6_ReplyLostAfterExecution", func(t *testing.T, d locktest.Kind) { testLoss(t, d, cutReply) }, inParts)
-	register("F16_ResetBeforeExecution", func(t *testing.T, d locktest.Kind) { testLoss(t, d, cutRequest) }, inParts)
-	register("F18_RepliesLostOneWay", func(t *testing.T, d locktest.Kind) { testLoss(t, d, dropReplies) }, inParts)
+	register("F6_ReplyLostAfterExecution", func(t *testing.T, d locktest.Kind) { testLoss(t, d, cutReply) }, ofOneHolder|inParts)
+	register("F16_ResetBeforeExecution", func(t *testing.T, d locktest.Kind) { testLoss(t, d, cutRequest) }, ofOneHolder|inParts)
+	register("F18_RepliesLostOneWay", func(t *testing.T, d locktest.Kind) { testLoss(t, d, dropReplies) }, ofOneHolder|inParts)
 }
 
 // loss loses the answer to the next command of that verb. The channel is closed

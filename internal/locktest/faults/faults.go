@@ -32,6 +32,7 @@ const (
 	quorumOnly                      // quorums only
 	severalNodes                    // quorums of several nodes only
 	noClusterNode                   // no node of a Redis Cluster, which becomes a replica in another way
+	ofOneHolder                     // a second holder has to wait; readers share a key
 	ofLocks                         // not of a semaphore, which counts nested entries also when Redis is out of memory
 	realServers                     // it needs them
 	inParts                         // its parts are tests, each in a world of its own
@@ -43,7 +44,8 @@ func (m marks) has(one marks) bool { return m&one != 0 }
 // leftOut says whether a kind does not run the case.
 func (m marks) leftOut(d locktest.Kind) bool {
 	return m.has(fairOnly) && !d.Fair || m.has(oneRedis) && d.Nodes > 0 || m.has(quorumOnly) && d.Nodes == 0 ||
-		m.has(severalNodes) && d.Nodes < 2 || m.has(noClusterNode) && d.Cluster || m.has(ofLocks) && d.Permits
+		m.has(severalNodes) && d.Nodes < 2 || m.has(noClusterNode) && d.Cluster || m.has(ofLocks) && d.Permits ||
+		m.has(ofOneHolder) && d.Shared
 }
 
 // faults are all registered cases; written by init functions only.
@@ -81,7 +83,7 @@ func RunAll(t *testing.T, d locktest.Kind) { run(t, d, func(*testCase) bool { re
 func run(t *testing.T, d locktest.Kind, wanted func(*testCase) bool) {
 	rows := slices.SortedStableFunc(slices.Values(faults), func(a, b *testCase) int { return strings.Compare(a.row(), b.row()) })
 	rows = slices.DeleteFunc(rows, func(c *testCase) bool {
-		return !wanted(c) || c.leftOut(d) || d.Shared && slices.Contains(forOneHolder, c.name)
+		return !wanted(c) || c.leftOut(d)
 	})
 	for _, c := range rows {
 		if c.has(alone) {

@@ -25,10 +25,10 @@ func init() {
 	} {
 		register("F34_OneClock"+name, func(t *testing.T, d locktest.Kind) { testOneClock(t, d, c) }, severalNodes|realServers)
 	}
-	register("F34_ClockJumpsAhead", clockAhead, oneRedis|realServers)
-	register("F34_ClockJumpsBack", clockBack, oneRedis|realServers)
+	register("F34_ClockJumpsAhead", clockAhead, ofOneHolder|oneRedis|realServers)
+	register("F34_ClockJumpsBack", clockBack, ofOneHolder|oneRedis|realServers)
 	for name, rate := range map[string]float64{"×1.01": 1.01, "×2": 2, "×0.5": 0.5} {
-		register("F34_ClockRuns"+name, func(t *testing.T, d locktest.Kind) { clockRuns(t, d, rate) }, oneRedis|realServers)
+		register("F34_ClockRuns"+name, func(t *testing.T, d locktest.Kind) { clockRuns(t, d, rate) }, ofOneHolder|oneRedis|realServers)
 	}
 }
 

@@ -18,9 +18,9 @@ import (
 func init() {
 	register("F11_SubscriberCut", func(t *testing.T, d locktest.Kind) {
 		testSubscriberDropped(t, d, func(r *harness) { r.Server.Do(t, "CLIENT", "KILL", "TYPE", "pubsub") })
-	})
-	register("F12_KeyDeletedWithoutMessage", testDeletedWithoutMessage)
-	register("F12_ChannelForbidden", testChannelForbidden, realServers)
+	}, ofOneHolder)
+	register("F12_KeyDeletedWithoutMessage", testDeletedWithoutMessage, ofOneHolder)
+	register("F12_ChannelForbidden", testChannelForbidden, ofOneHolder|realServers)
 	register("F12_ChannelForbiddenAmongOthers", testMuteAmongOthers, fairOnly|realServers)
 	register("F14_SlowSubscriberDropped", func(t *testing.T, d locktest.Kind) {
 		testSubscriberDropped(t, d, func(r *harness) {
@@ -31,7 +31,7 @@ func init() {
 			}
 			require.Equal(t, 1, locktest.Publish(t, r.Server, channel, string(make([]byte, 1<<20))))
 		})
-	}, realServers)
+	}, ofOneHolder|realServers)
 }
 
 // messageKeys are several keys with several waiters each: all of them must look

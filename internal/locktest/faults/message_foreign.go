@@ -22,11 +22,11 @@ import (
 // Any user with the right to publish can send messages on the channels of locks.
 
 func init() {
-	register("F12_ForeignMessagesGrantNothing", testForeignMessages, realServers)
+	register("F12_ForeignMessagesGrantNothing", testForeignMessages, ofOneHolder|realServers)
 	register("F12_ForgedGrantForAnAttempt", testForgedForAttempt, fairOnly)
 	register("F12_ForgedGrantByAReaderOfTheQueue", testForgedByReader, fairOnly)
 	register("F12_GrantMessageDuringUnlock", testGrantDuringUnlock, fairOnly)
-	register("F12_FloodOfForeignMessages", testFlood, alone|realServers)
+	register("F12_FloodOfForeignMessages", testFlood, ofOneHolder|alone|realServers)
 }
 
 // foreign are messages that no script sends. Some look like the grant of a waiter of the

@@ -16,11 +16,11 @@ import (
 )
 
 func init() {
-	register("F36_CallsFollowTheName", testCallsFollow, noClusterNode|realServers)
+	register("F36_CallsFollowTheName", testCallsFollow, ofOneHolder|noClusterNode|realServers)
 	register("F36_OneHolder", testOneHolderAfterMove, fairOnly|noClusterNode|realServers)
-	register("F36_DeafSubscription", testDeafSubscription, noClusterNode|realServers)
-	register("F36_ProxySwapsItsServer", testProxySwaps, noClusterNode|realServers)
-	register("F36_ClientClosedFirst", testClientClosedFirst, noClusterNode|realServers)
+	register("F36_DeafSubscription", testDeafSubscription, ofOneHolder|noClusterNode|realServers)
+	register("F36_ProxySwapsItsServer", testProxySwaps, ofOneHolder|noClusterNode|realServers)
+	register("F36_ClientClosedFirst", testClientClosedFirst, ofOneHolder|noClusterNode|realServers)
 	register("F36_GuardedNodesFollowTheName", testGuardedNodesFollow, severalNodes|noClusterNode|realServers)
 }
 

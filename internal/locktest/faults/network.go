@@ -19,10 +19,10 @@ import (
 )
 
 func init() {
-	register("F15_PartitionByProxy", func(t *testing.T, d locktest.Kind) { testPartition(t, d, false) })
-	register("F15_PartitionAfterReset", func(t *testing.T, d locktest.Kind) { testPartition(t, d, true) })
+	register("F15_PartitionByProxy", func(t *testing.T, d locktest.Kind) { testPartition(t, d, false) }, ofOneHolder)
+	register("F15_PartitionAfterReset", func(t *testing.T, d locktest.Kind) { testPartition(t, d, true) }, ofOneHolder)
 	register("F17_JitterIsSurvived", testJitter)
-	register("F15_LostBySilenceIsUndone", testLostBySilence)
+	register("F15_LostBySilenceIsUndone", testLostBySilence, ofOneHolder)
 	register("F35_ManyLostAreUndoneByFew", testManyLost, alone, ofLocks) // a permit ends by its score, whatever the key does
 	register("F15_NestedCallsWhileRedisHangs", testNestedWhileHanging)
 }

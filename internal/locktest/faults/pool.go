@@ -20,10 +20,10 @@ import (
 
 func init() {
 	register("F19_MaxClientsOnADefaultClient", testMaxClientsDefault, realServers)
-	register("F19_PoolExhausted", testPoolExhausted)
+	register("F19_PoolExhausted", testPoolExhausted, ofOneHolder)
 	register("F19_RenewalsDoNotQueueBehindAcquires", testRenewalsAmongAcquires)
 	register("F40_ReplicasWithoutAConnection", testReplicasWithoutConnection, oneRedis|noClusterNode|realServers)
-	register("F40_ReplicasBesideOurSubscription", testReplicasBesideSubscription, oneRedis|noClusterNode|realServers)
+	register("F40_ReplicasBesideOurSubscription", testReplicasBesideSubscription, ofOneHolder|oneRedis|noClusterNode|realServers)
 	register("F40_LeasesOfAQuorumWithoutAConnection", testQuorumWithoutConnection, quorumOnly|realServers)
 }
 

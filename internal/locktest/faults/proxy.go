@@ -17,7 +17,7 @@ import (
 
 func init() {
 	register("F38_AcquireAnsweredByAProxy", testAcquireAnsweredByAProxy)
-	register("F38_WaitAnsweredByAProxy", testWaitAnsweredByAProxy)
+	register("F38_WaitAnsweredByAProxy", testWaitAnsweredByAProxy, ofOneHolder)
 	register("F38_UnlockAnsweredByAProxy", testUnlockAnsweredByAProxy)
 	register("F38_EntryAnsweredByAProxy", testEntryAnsweredByAProxy)
 	register("F38_UndoAnsweredByAProxy", testUndoAnsweredByAProxy)

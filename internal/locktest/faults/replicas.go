@@ -15,9 +15,9 @@ import (
 )
 
 func init() {
-	register("F25_ReplicasConfirm", testReplicasConfirm, oneRedis|noClusterNode|realServers)
+	register("F25_ReplicasConfirm", testReplicasConfirm, ofOneHolder|oneRedis|noClusterNode|realServers)
 	register("F25_ReplicasTooFew", testReplicasTooFew, oneRedis|noClusterNode|realServers)
-	register("F25_ReplicasMayNotBeAsked", testReplicasMayNotBeAsked, oneRedis|noClusterNode|realServers)
+	register("F25_ReplicasMayNotBeAsked", testReplicasMayNotBeAsked, ofOneHolder|oneRedis|noClusterNode|realServers)
 	register("F25_ReplicasTooFewForAnEntry", testReplicasTooFewForAnEntry, oneRedis|noClusterNode|realServers)
 	register("F25_ReplicasTooFewForAGrant", testReplicasTooFewForAGrant, fairOnly|oneRedis|noClusterNode|realServers)
 	register("F25_ReplicasTooFewForARenewal", testReplicasTooFewForARenewal, oneRedis|noClusterNode|realServers)

@@ -21,8 +21,8 @@ import (
 // longer.
 
 func init() {
-	register("F39_PasswordComesLate", testPasswordLate, realServers)
-	register("F39_ProviderFails", testProviderFails, realServers)
+	register("F39_PasswordComesLate", testPasswordLate, ofOneHolder|realServers)
+	register("F39_ProviderFails", testProviderFails, ofOneHolder|realServers)
 	register("F39_PasswordWantedForAWhile", func(t *testing.T, d locktest.Kind) {
 		testRotation(t, d, "NOAUTH", func(*rueidis.ClientOption) {},
 			func(s locktest.Topology) {
@@ -30,13 +30,13 @@ func init() {
 				s.Do(t, "CLIENT", "KILL", "SKIPME", "yes")
 			},
 			func(s locktest.Topology) { s.Do(t, "CONFIG", "SET", "requirepass", "") })
-	}, realServers)
+	}, ofOneHolder|realServers)
 	register("F39_NoScriptsForAWhile", func(t *testing.T, d locktest.Kind) {
 		testRotation(t, d, "NOPERM", locktest.AsLeast,
 			func(s locktest.Topology) { s.Do(t, "ACL", "SETUSER", locktest.LeastUser, "-evalsha", "-eval") },
 			func(s locktest.Topology) { s.Do(t, "ACL", "SETUSER", locktest.LeastUser, "+evalsha", "+eval") })
-	}, realServers)
-	register("F39_KeyForbiddenForAWhile", testKeyForbiddenForAWhile, realServers)
+	}, ofOneHolder|realServers)
+	register("F39_KeyForbiddenForAWhile", testKeyForbiddenForAWhile, ofOneHolder|realServers)
 	register("F39_ConfirmForbiddenForAWhile", testConfirmForbiddenForAWhile, fairOnly|realServers)
 	register("F39_RefusedAtTheFirstCall", testRefusedAtFirst, oneRedis|realServers) // the suite has a quorum looked at before its first lock
 	register("F39_ReleaseOfAForbiddenKey", testReleaseForbidden, realServers)

@@ -17,18 +17,18 @@ func init() {
 		// An acquire and a release, the scripts anew for those that come first, renewals on a slow machine.
 		r := newHarness(t, d, awayOptions())
 		testAllAway(r, r.Other, r.Server.Kill, r.Server.Restart, 10)
-	})
+	}, ofOneHolder)
 	register("F35_AllAwaySilent", func(t *testing.T, d locktest.Kind) {
 		// What was asked meanwhile lies in the sockets: an attempt for each time limit, and what undoes it.
 		r := newHarness(t, d, awayOptions())
 		testAllAway(r, r.Other, r.Server.Pause, r.Server.Resume, 25)
-	})
+	}, ofOneHolder)
 	register("F35_AllAwayReset", func(t *testing.T, d locktest.Kind) {
 		// A proxy takes connections for a Redis that is gone: no attempt is known to have failed.
 		r := newHarness(t, d, awayOptions())
 		testAllAway(r, r.Locker, r.Server.Kill, r.Server.Restart, 15)
-	})
-	register("F35_ServedAtOnce", testServedAtOnce)
+	}, ofOneHolder)
+	register("F35_ServedAtOnce", testServedAtOnce, ofOneHolder)
 	register("F35_AnswersButServesNobody", testServesNobody)
 }
 

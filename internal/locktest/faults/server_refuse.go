@@ -23,12 +23,12 @@ import (
 func init() {
 	register("F32_NoRight", func(t *testing.T, d locktest.Kind) {
 		testRefused(t, d, "NOPERM", locktest.AsLeast, func(s locktest.Topology) { s.Do(t, "ACL", "SETUSER", "least", "resetkeys") })
-	}, realServers)
+	}, ofOneHolder|realServers)
 	register("F33_WrongType", func(t *testing.T, d locktest.Kind) {
 		testRefused(t, d, "WRONGTYPE", func(*rueidis.ClientOption) {}, func(s locktest.Topology) { s.Do(t, "SET", "k", "v") })
-	})
+	}, ofOneHolder)
 	register("F32_OldServer", testOldServer, realServers)
-	register("F32_UnknownPasswordIsRepeated", testRepeatedPassword, realServers)
+	register("F32_UnknownPasswordIsRepeated", testRepeatedPassword, ofOneHolder|realServers)
 	register("F33_ForeignKeyIsLeftAlone", testForeignKey)
 	register("F33_HeldKeyReplaced", testKeyReplaced)
 	register("F32_EachRightTakenAway", testEachRightTakenAway, realServers)
