@@ -121,5 +121,6 @@ func TestCostOfUndelivered(t *testing.T) {
 	}
 	r.unsubscribe(r.of(clientA).Inbox("k"), r.of(clientB).Inbox("k"))
 	calls := r.costOf(func() { r.release(ofC(1)) })
-	require.Equal(t, []int{2, 0, 2}, []int{calls["pubsub|numsub"], calls["publish"], calls["hset"]})
+	asked := calls["pubsub|numsub"] + calls["pubsub"] // as Redis 6.2 calls it
+	require.Equal(t, []int{2, 0, 2}, []int{asked, calls["publish"], calls["hset"]})
 }
