@@ -90,7 +90,7 @@ type Operator interface {
 	// locker's goroutines. While Redis does not answer, it tries again, for a bounded time.
 	// Then it returns ErrUnknown, joined with the cause: the text names the keys of which a
 	// lease or a waiter may be left. They free themselves within their leases. A second
-	// Close does nothing.
+	// Close waits for the first, and returns nil.
 	Close() error
 }
 
