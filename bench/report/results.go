@@ -3,6 +3,7 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -90,12 +91,13 @@ func (r *Results) find(name string) Workload {
 	return Workload{Name: name}
 }
 
-// Save writes the figures, and draws.
+// Save writes the figures, a line for each workload, and draws.
 func (r *Results) Save(dir string) error {
-	text, err := json.MarshalIndent(r, "", "  ")
+	text, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
+	text = bytes.ReplaceAll(text, []byte(`{"Name"`), []byte("\n"+`{"Name"`))
 	if err := os.WriteFile(filepath.Join(dir, rawFile), append(text, '\n'), 0o644); err != nil {
 		return err
 	}
