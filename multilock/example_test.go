@@ -113,13 +113,13 @@ func Example_quorumError() {
 
 	_, err = locker.TryLock(ctx, "order:1001")
 	held := 0
-	if said := (*holdfast.QuorumError)(nil); errors.As(err, &said) {
-		for _, n := range said.Nodes {
+	if quorumErr := (*holdfast.QuorumError)(nil); errors.As(err, &quorumErr) {
+		for _, n := range quorumErr.Nodes {
 			if errors.Is(n.Err, holdfast.ErrHeld) { // else: yes if nil, or why it said neither
 				held++
 			}
 		}
-		fmt.Println(errors.Is(err, holdfast.ErrNotAcquired), held >= said.Need)
+		fmt.Println(errors.Is(err, holdfast.ErrNotAcquired), held >= quorumErr.Need)
 	}
 	// Output: true true
 }

@@ -26,11 +26,11 @@ func TestFreshNodes(t *testing.T) {
 		_, err := l.TryLock(w.Context(), "k")
 		require.ErrorIs(w, err, holdfast.ErrUnavailable)
 		require.NotErrorIs(w, err, holdfast.ErrNotAcquired)
-		var said *holdfast.QuorumError
-		require.ErrorAs(w, err, &said)
-		require.Equal(w, 2, said.Need)
-		require.Len(w, said.Nodes, 3)
-		for i, n := range said.Nodes {
+		var quorumErr *holdfast.QuorumError
+		require.ErrorAs(w, err, &quorumErr)
+		require.Equal(w, 2, quorumErr.Need)
+		require.Len(w, quorumErr.Nodes, 3)
+		for i, n := range quorumErr.Nodes {
 			require.Equal(w, w.Links[0][i].Addr(), n.Node)
 		}
 		for _, n := range l.Nodes(w.Context()) {

@@ -178,9 +178,9 @@ func TestOpenLogsNoPassword(t *testing.T) {
 	if redistest.Before7() {
 		return // without restart guard, a node that refuses INFO votes
 	}
-	for _, said := range l.Nodes(t.Context()) {
-		require.Regexp(t, unknown, said.Err)
-		require.NotContains(t, said.Err.Error(), "canary")
+	for _, node := range l.Nodes(t.Context()) {
+		require.Regexp(t, unknown, node.Err)
+		require.NotContains(t, node.Err.Error(), "canary")
 	}
 }
 

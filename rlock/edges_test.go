@@ -79,8 +79,8 @@ func TestRefusedCallsDoNotCheckTheServer(t *testing.T) {
 	_, err = l.Lock(context.Background(), "k", holdfast.FixedLease(time.Nanosecond))
 	require.Error(t, err)
 	require.NoError(t, l.Close())
-	said := s.Do(t, "INFO", "commandstats")
-	text, err := said.ToString()
+	reply := s.Do(t, "INFO", "commandstats")
+	text, err := reply.ToString()
 	require.NoError(t, err)
 	require.NotContains(t, text, "cmdstat_info")
 }

@@ -68,7 +68,7 @@ var inOrder = family{
 	calls: map[string]call{
 		"acquire": func(c client) error { return errOf(c.fair.Acquire(c.ctx, c.key, c.owner, lease)) },
 		"acquire each": func(c client) error {
-			return errOf(first(2, func(said []Result[Acquired]) error { return c.fair.AcquireEach(c.ctx, c.asks(), said) }))
+			return errOf(first(2, func(results []Result[Acquired]) error { return c.fair.AcquireEach(c.ctx, c.asks(), results) }))
 		},
 		"enter":            func(c client) error { return errOf(c.fair.Enter(c.ctx, c.key, c.owner, ofA(2))) },
 		"confirm":          func(c client) error { return errOf(c.fair.Confirm(c.ctx, c.key, c.owner, lease)) },
@@ -76,12 +76,12 @@ var inOrder = family{
 		"release in doubt": func(c client) error { return errOf(c.fair.Release(c.ctx, c.key, c.owner, 1, true, ofA(2))) },
 		"release each": func(c client) error {
 			holds := []FairHold{{KeyOwner: KeyOwner{c.key, c.owner}}, {KeyOwner: KeyOwner{c.key, ofA(2)}}}
-			return errOf(first(2, func(said []Result[Passed]) error { return c.fair.ReleaseEach(c.ctx, holds, said) }))
+			return errOf(first(2, func(results []Result[Passed]) error { return c.fair.ReleaseEach(c.ctx, holds, results) }))
 		},
 		"leave": func(c client) error { return errOf(c.fair.Leave(c.ctx, c.key, 1, c.owner, ofA(2))) },
 		"leave each": func(c client) error {
 			holds := []KeyOwner{{c.key, c.owner}, {c.key, ofA(2)}}
-			return errOf(first(2, func(said []Result[Passed]) error { return c.fair.LeaveEach(c.ctx, holds, said) }))
+			return errOf(first(2, func(results []Result[Passed]) error { return c.fair.LeaveEach(c.ctx, holds, results) }))
 		},
 		"heartbeat": func(c client) error {
 			replies := make([]HeartbeatReply, 1)
@@ -129,7 +129,7 @@ var permitted = family{
 	calls: map[string]call{
 		"acquire": func(c client) error { return errOf(c.permits().Acquire(c.ctx, c.key, c.owner, lease)) },
 		"acquire each": func(c client) error {
-			return errOf(first(1, func(said []Result[Acquired]) error { return c.permits().AcquireEach(c.ctx, c.asks()[:1], said) }))
+			return errOf(first(1, func(results []Result[Acquired]) error { return c.permits().AcquireEach(c.ctx, c.asks()[:1], results) }))
 		},
 		"renew": func(c client) error {
 			return c.permits().Renew(c.ctx, lease, []string{c.key}, []string{c.owner}, make([]Answer, 1))
@@ -139,8 +139,8 @@ var permitted = family{
 			return errOf(c.permits().End(c.ctx, Ending{Key: c.key, Owner: c.owner, Doubt: true}))
 		},
 		"release each": func(c client) error {
-			return errOf(first(1, func(said []Result[Released]) error {
-				return c.permits().EndEach(c.ctx, []Ending{{Key: c.key, Owner: c.owner}}, said)
+			return errOf(first(1, func(results []Result[Released]) error {
+				return c.permits().EndEach(c.ctx, []Ending{{Key: c.key, Owner: c.owner}}, results)
 			}))
 		},
 		"recount": func(c client) error {
@@ -165,7 +165,7 @@ func inspects(c client) error { return errOf(c.Inspect(c.ctx, c.key)) }
 func (c client) asks() []Ask { return []Ask{{c.key, c.owner, lease}, {c.key, ofA(2), lease}} }
 
 func (c client) acquireEach(f *Fencing) error {
-	return errOf(first(2, func(said []Result[Acquired]) error { return c.AcquireEach(c.ctx, f, c.asks(), said) }))
+	return errOf(first(2, func(results []Result[Acquired]) error { return c.AcquireEach(c.ctx, f, c.asks(), results) }))
 }
 
 func (c client) acquireVoted(vote *Vote, fenced bool) error {
@@ -187,9 +187,9 @@ func errOf[T any](_ T, err error) error { return err }
 
 // first is the result for the first of so many holds.
 func first[T any](holds int, call func([]Result[T]) error) (T, error) {
-	said := make([]Result[T], holds)
-	err := call(said)
-	return said[0].Value, cmp.Or(err, said[0].Err)
+	results := make([]Result[T], holds)
+	err := call(results)
+	return results[0].Value, cmp.Or(err, results[0].Err)
 }
 
 // user makes a user with the least rights for the family, less the commands left out, and

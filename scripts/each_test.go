@@ -12,14 +12,14 @@ import (
 
 // refusals takes the errors out of results, all of which must be refusals, and returns the first
 // word of each by its place.
-func refusals[T any](t *testing.T, said []Result[T]) map[int]string {
+func refusals[T any](t *testing.T, results []Result[T]) map[int]string {
 	t.Helper()
 	words := map[int]string{}
-	for i, r := range said {
+	for i, r := range results {
 		if r.Err != nil {
 			require.Equal(t, Refused, OutcomeOf(r.Err), r.Err)
 			words[i], _, _ = strings.Cut(r.Err.Error(), " ")
-			said[i].Err = nil
+			results[i].Err = nil
 		}
 	}
 	return words
@@ -31,9 +31,9 @@ func TestAcquireEach(t *testing.T) {
 	s, n, vote := startActive(t)
 	plain := func(f *Fencing) func([]Ask, []NodeReply) error {
 		return func(asks []Ask, replies []NodeReply) error {
-			said := make([]Result[Acquired], len(asks))
-			err := n.AcquireEach(bounded(t), f, asks, said)
-			for i, r := range said {
+			results := make([]Result[Acquired], len(asks))
+			err := n.AcquireEach(bounded(t), f, asks, results)
+			for i, r := range results {
 				replies[i] = NodeReply{Acquired: r.Value, Err: r.Err}
 			}
 			return err
@@ -70,34 +70,34 @@ func TestAcquireEach(t *testing.T) {
 			for _, key := range []string{"free", "held", "endless", "gone", "string", "nameless", "foreign", "also free"} {
 				asks = append(asks, Ask{key, ownA, lease})
 			}
-			said := make([]NodeReply, len(asks))
-			require.NoError(t, way.ask(asks, said))
+			replies := make([]NodeReply, len(asks))
+			require.NoError(t, way.ask(asks, replies))
 			for _, i := range []int{0, 7} {
-				require.True(t, said[i].OK)
-				require.Equal(t, way.fences, said[i].Fence > 0)
-				require.Equal(t, way.clocks, said[i].Clock >= called && said[i].Clock <= serverMicros(t, s))
+				require.True(t, replies[i].OK)
+				require.Equal(t, way.fences, replies[i].Fence > 0)
+				require.Equal(t, way.clocks, replies[i].Clock >= called && replies[i].Clock <= serverMicros(t, s))
 				require.Equal(t, []string{ownA}, listed(t, s, "HKEYS", asks[i].Key))
 				lasts(t, s, asks[i].Key, lease)
 			}
-			require.InDelta(t, lease, said[1].Remaining, float64(slack))
-			said[1].Remaining = NoExpiry
+			require.InDelta(t, lease, replies[1].Remaining, float64(slack))
+			replies[1].Remaining = NoExpiry
 			another := NodeReply{Acquired: Acquired{Remaining: NoExpiry, Why: errs.HeldBy("")}, Holder: way.holder}
-			require.Equal(t, []NodeReply{another, another, {Acquired: Acquired{Gone: true}}}, said[1:4])
-			for _, r := range said[4:7] {
+			require.Equal(t, []NodeReply{another, another, {Acquired: Acquired{Gone: true}}}, replies[1:4])
+			for _, r := range replies[4:7] {
 				requireRefused(t, "WRONGTYPE", r.Err)
 			}
 			after := state(t, s)
 			for _, ask := range asks[1:7] {
 				require.Equal(t, before[ask.Key], after[ask.Key])
 			}
-			require.NoError(t, way.ask(asks[:1], said[:1])) // again
-			require.True(t, said[0].OK)
+			require.NoError(t, way.ask(asks[:1], replies[:1])) // again
+			require.True(t, replies[0].OK)
 		})
 	}
 	s.Do(t, "SET", marker, "other")
-	said := make([]NodeReply, 2)
-	require.NoError(t, n.AcquireVoted(bounded(t), vote, false, []Ask{{"new", ownA, lease}, {"held", ownA, lease}}, said))
-	require.Equal(t, []NodeReply{{NoVote: true}, {NoVote: true}}, said)
+	replies := make([]NodeReply, 2)
+	require.NoError(t, n.AcquireVoted(bounded(t), vote, false, []Ask{{"new", ownA, lease}, {"held", ownA, lease}}, replies))
+	require.Equal(t, []NodeReply{{NoVote: true}, {NoVote: true}}, replies)
 }
 
 // So it is where others wait in order.
@@ -114,19 +114,19 @@ func TestFairAcquireEach(t *testing.T) {
 
 		asks := []Ask{{"free", ofA(1), lease}, {"held", ofA(2), lease}, {"k", ofA(3), lease}, {"string", ofA(4), lease},
 			{"gone", ofA(5), lease}, {"last", ofA(6), lease}, {"bad", ofJ(1), lease}}
-		said := make([]Result[Acquired], len(asks))
-		require.NoError(t, f.AcquireEach(bounded(t), asks, said))
-		require.Equal(t, map[int]string{3: "WRONGTYPE", 6: "owner"}, refusals(t, said))
+		results := make([]Result[Acquired], len(asks))
+		require.NoError(t, f.AcquireEach(bounded(t), asks, results))
+		require.Equal(t, map[int]string{3: "WRONGTYPE", 6: "owner"}, refusals(t, results))
 		for _, i := range []int{0, 5} {
-			require.Equal(t, fencing.Reserve != 0, said[i].Value.Fence > 0)
-			said[i].Value.Fence, said[i].Value.FenceEnd = 0, 0
+			require.Equal(t, fencing.Reserve != 0, results[i].Value.Fence > 0)
+			results[i].Value.Fence, results[i].Value.FenceEnd = 0, 0
 		}
 		require.Equal(t, []Result[Acquired]{
 			{Value: Acquired{OK: true}}, {Value: Acquired{Remaining: NoExpiry, Why: errs.HeldBy("")}}, {Value: Acquired{Remaining: time.Millisecond}}, {},
 			{Value: Acquired{Gone: true}}, {Value: Acquired{OK: true}}, {},
-		}, said)
+		}, results)
 		r.requireHeld(ofB(1), grantLease)
-		require.Len(t, r.said(), 1, "the waiter is notified")
+		require.Len(t, r.messages(), 1, "the waiter is notified")
 		after := state(t, r.s)
 		require.Equal(t, []string{before["held"], before["string"]}, []string{after["held"], after["string"]})
 	}
@@ -159,10 +159,10 @@ func TestEndEach(t *testing.T) {
 		{Key: "quiet, fenced", Owner: ownA, LastFence: 200},
 	}
 	ended, told := Result[Released]{Value: Released{Ours: true}}, Result[Released]{Value: Released{Ours: true, Listeners: 1}}
-	said := make([]Result[Released], len(holds))
-	require.NoError(t, n.EndEach(bounded(t), holds, said))
-	require.Equal(t, map[int]string{5: "WRONGTYPE"}, refusals(t, said))
-	require.Equal(t, []Result[Released]{told, ended, ended, told, {}, {}, {}, ended}, said)
+	results := make([]Result[Released], len(holds))
+	require.NoError(t, n.EndEach(bounded(t), holds, results))
+	require.Equal(t, map[int]string{5: "WRONGTYPE"}, refusals(t, results))
+	require.Equal(t, []Result[Released]{told, ended, ended, told, {}, {}, {}, ended}, results)
 	heard.requireSaid(Channel("told")+" 0", Channel("fenced")+" 0")
 
 	after := state(t, s)
@@ -177,9 +177,9 @@ func TestEndEach(t *testing.T) {
 		require.Contains(t, after, tombstone(key, ownA))
 	}
 
-	require.NoError(t, n.EndEach(bounded(t), holds, said)) // again: nothing more
-	refusals(t, said)
-	require.Equal(t, make([]Result[Released], len(holds)), said)
+	require.NoError(t, n.EndEach(bounded(t), holds, results)) // again: nothing more
+	refusals(t, results)
+	require.Equal(t, make([]Result[Released], len(holds)), results)
 }
 
 // A reply with fewer or more answers than holds is none.
@@ -210,16 +210,16 @@ func TestFairReleaseEach(t *testing.T) {
 		{KeyOwner: KeyOwner{"free", ofA(9)}}, {KeyOwner: KeyOwner{"alone", ofA(4)}},
 	}
 	ended := Result[Passed]{Value: Passed{Ours: true}}
-	said := make([]Result[Passed], len(holds))
-	require.NoError(t, f.ReleaseEach(bounded(t), holds, said))
-	require.Equal(t, map[int]string{1: "WRONGTYPE"}, refusals(t, said))
-	require.Equal(t, []Result[Passed]{{Value: Passed{Ours: true, Grant: granted(ofA(2))}}, {}, ended, {}, ended}, said)
+	results := make([]Result[Passed], len(holds))
+	require.NoError(t, f.ReleaseEach(bounded(t), holds, results))
+	require.Equal(t, map[int]string{1: "WRONGTYPE"}, refusals(t, results))
+	require.Equal(t, []Result[Passed]{{Value: Passed{Ours: true, Grant: granted(ofA(2))}}, {}, ended, {}, ended}, results)
 	r.requireHeld(ofA(2), grantLease)
-	require.Len(t, r.said(), 1)
+	require.Len(t, r.messages(), 1)
 	require.Zero(t, number(t, r.s, "EXISTS", "alone"))
 
-	require.NoError(t, f.ReleaseEach(bounded(t), holds, said)) // again: nobody is served
-	require.Equal(t, Result[Passed]{}, said[0])
+	require.NoError(t, f.ReleaseEach(bounded(t), holds, results)) // again: nobody is served
+	require.Equal(t, Result[Passed]{}, results[0])
 	r.requireHeld(ofA(2), grantLease)
 	r.requireSaid()
 }
@@ -232,11 +232,11 @@ func TestFairLeaveEach(t *testing.T) {
 	r.follow(ofA(1), ofA(2), ofA(3))
 	r.s.Do(t, "SET", "string", "x")
 	holds := []KeyOwner{{"k", ofA(1)}, {"string", ofA(9)}, {"free", ofA(4)}}
-	said := make([]Result[Passed], len(holds))
+	results := make([]Result[Passed], len(holds))
 	for _, grant := range []Grant{granted(ofA(2)), {}} { // again: nobody is served
-		require.NoError(t, f.LeaveEach(bounded(t), holds, said))
-		require.Equal(t, map[int]string{1: "WRONGTYPE"}, refusals(t, said))
-		require.Equal(t, []Result[Passed]{{Value: Passed{Ours: true, Grant: grant}}, {}, {Value: Passed{Ours: true}}}, said)
+		require.NoError(t, f.LeaveEach(bounded(t), holds, results))
+		require.Equal(t, map[int]string{1: "WRONGTYPE"}, refusals(t, results))
+		require.Equal(t, []Result[Passed]{{Value: Passed{Ours: true, Grant: grant}}, {}, {Value: Passed{Ours: true}}}, results)
 		for _, i := range []int{0, 2} {
 			require.True(t, must(f.Acquire(bounded(t), holds[i].Key, holds[i].Owner, lease))(t).Gone)
 		}

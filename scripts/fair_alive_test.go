@@ -125,7 +125,7 @@ func TestG4_MuteIsServed(t *testing.T) {
 	r.release(ofC(1))
 	r.requireHeld(ofB(1), grantLease)
 	require.Equal(t, HeartbeatReply{HeartbeatSoon: true}, polls(), "it is the next")
-	r.said()
+	r.messages()
 	r.release(ofB(1))
 	r.requireHeld(ofA(1), grantLease)
 	r.requireSaid()

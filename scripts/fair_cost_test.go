@@ -77,7 +77,7 @@ func TestCostIsIndependentOfTheQueue(t *testing.T) {
 				total += count
 			}
 			require.LessOrEqual(t, total, 19, name)
-			r.said()
+			r.messages()
 		}
 		require.Equal(t, costs[0], costs[1], name)
 	}

@@ -29,7 +29,7 @@ func TestF33_FairWrongType(t *testing.T) {
 				if len(waiting) > 0 {
 					r.follow(ofA(1), waiting...)
 				}
-				r.said()
+				r.messages()
 				r.s.Do(t, "DEL", foreign)
 				r.s.Do(t, value...)
 				before := state(t, r.s)
@@ -68,7 +68,7 @@ func TestF33_FairWrongType(t *testing.T) {
 				switch foreign {
 				case scores("k"):
 					r.requireHeld(ofB(1), grantLease)
-					require.Len(t, r.said(), 1)
+					require.Len(t, r.messages(), 1)
 				case counter("k"):
 					r.requireServed(ofB(1))
 					r.requireSaid(grantMessage(ofB(1))) // without numbers
@@ -99,7 +99,7 @@ func TestF30_FairOutOfMemory(t *testing.T) {
 	// Redis looks at its memory at a script's first write: what follows a release
 	// is not refused.
 	require.Equal(t, Passed{Ours: true}, r.release(ofC(1)))
-	require.Len(t, r.said(), 1)
+	require.Len(t, r.messages(), 1)
 	r.requireHeld(ofA(1), grantLease)
 	r.expire()
 	require.Equal(t, Acquired{Remaining: time.Millisecond}, r.acquire(ofC(2)), "somebody is before, but cannot be served")

@@ -52,13 +52,13 @@ func (f *Fair) Heartbeat(ctx context.Context, asked []Heartbeat, replies []Heart
 		}
 	}
 	return f.node.bySlot(len(asked), func(i int) string { return asked[i].Key }, func(indexes []int) error {
-		of, said := make([]Heartbeat, len(indexes)), make([]HeartbeatReply, len(indexes))
+		of, slotReplies := make([]Heartbeat, len(indexes)), make([]HeartbeatReply, len(indexes))
 		for at, i := range indexes {
 			of[at] = asked[i]
 		}
-		_ = f.heartbeat(ctx, of, said)
+		_ = f.heartbeat(ctx, of, slotReplies)
 		for at, i := range indexes {
-			replies[i] = said[at]
+			replies[i] = slotReplies[at]
 		}
 		return nil // one slot's error is not the others'
 	})

@@ -36,7 +36,7 @@ func TestJava_InOrder(t *testing.T) {
 	require.True(t, r.javaTries(ofJ(1)))
 	order = []string{ofA(2), ofK(1), ofB(1), ofC(2)}
 	r.requireQueue(order...)
-	r.said()
+	r.messages()
 
 	// A Java release onto a Go head wakes it by its own channel; then its client sends a heartbeat.
 	r.javaUnlocks(ofJ(1))
@@ -47,7 +47,7 @@ func TestJava_InOrder(t *testing.T) {
 	// Given up without a word: a heartbeat finds the next.
 	require.Equal(t, Passed{Ours: true, HeartbeatSoon: true}, r.release(ofA(2)))
 	r.javaGivesUp(ofK(1))
-	r.said()
+	r.messages()
 	require.Equal(t, HeartbeatReply{}, r.heartbeat(clientC, ofC(2)))
 	r.requireSaid(grantMessage(ofB(1)))
 	require.Equal(t, Passed{Ours: true}, r.release(ofB(1)))

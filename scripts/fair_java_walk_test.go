@@ -134,10 +134,10 @@ func (w *walk) probes(client string) {
 			asked.Ahead = append(asked.Ahead, w.asked[owner])
 		}
 	}
-	said := w.beat(client, asked)
-	require.NoError(w.t, said.Err)
-	require.Empty(w.t, said.Absent)
-	w.granted(said.Grant)
+	reply := w.beat(client, asked)
+	require.NoError(w.t, reply.Err)
+	require.Empty(w.t, reply.Absent)
+	w.granted(reply.Grant)
 }
 
 // ends has the holder release the lock.
@@ -168,8 +168,8 @@ func (w *walk) silences(owner string) { w.unsubscribe(w.ownerChannel(owner)) }
 // settle takes in all that was said. An owner that Java wakes probes.
 func (w *walk) settle() {
 	w.t.Helper()
-	for _, said := range w.said() {
-		channel, message, _ := strings.Cut(said, " ")
+	for _, m := range w.messages() {
+		channel, message, _ := strings.Cut(m, " ")
 		if g, ok := ParseGrant("k", message); ok {
 			w.takes(g.Owner)
 			continue

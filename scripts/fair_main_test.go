@@ -221,23 +221,23 @@ func (e *subscriber) do(cmd rueidis.Completed) {
 	require.NoError(e.t, e.conn.Do(bounded(e.t), cmd).Error())
 }
 
-// said returns what was said since it was last asked, each as channel and
+// messages returns what was said since it was last asked, each as channel and
 // message. Redis keeps messages to one connection in their order.
-func (e *subscriber) said() []string {
+func (e *subscriber) messages() []string {
 	e.t.Helper()
 	require.EqualValues(e.t, 1, number(e.t, e.s, "PUBLISH", "said", ""))
-	var said []string
+	var all []string
 	for m := range e.received {
 		if m.Channel == "said" {
 			break
 		}
-		said = append(said, m.Channel+" "+m.Message)
+		all = append(all, m.Channel+" "+m.Message)
 	}
-	return said
+	return all
 }
 
 // requireSaid requires that this and nothing else was said.
 func (e *subscriber) requireSaid(want ...string) {
 	e.t.Helper()
-	require.Equal(e.t, strings.Join(want, "\n"), strings.Join(e.said(), "\n"))
+	require.Equal(e.t, strings.Join(want, "\n"), strings.Join(e.messages(), "\n"))
 }

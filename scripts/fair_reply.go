@@ -85,11 +85,11 @@ func parsePassed(m rueidis.RedisMessage, err error) (Passed, error) {
 		}
 		return Passed{Ours: true, Grant: g}, nil
 	}
-	said, err := integer(m, nil)
-	if err != nil || said < 0 || said > 2 {
+	reply, err := integer(m, nil)
+	if err != nil || reply < 0 || reply > 2 {
 		return Passed{}, errReply
 	}
-	return Passed{Ours: said > 0, HeartbeatSoon: said == 2}, nil
+	return Passed{Ours: reply > 0, HeartbeatSoon: reply == 2}, nil
 }
 
 func parseConfirmed(m rueidis.RedisMessage, err error) (Acquired, error) {

@@ -123,7 +123,7 @@ func TestFenceCounter(t *testing.T) {
 		}},
 		"fair each": {r.acquire, func(owner string, last int64) bool {
 			holds := []FairHold{{KeyOwner{"k", owner}, last}}
-			return must(first(1, func(said []Result[Passed]) error { return r.of(owner).ReleaseEach(ctx, holds, said) }))(t).Ours
+			return must(first(1, func(results []Result[Passed]) error { return r.of(owner).ReleaseEach(ctx, holds, results) }))(t).Ours
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -186,9 +186,9 @@ func TestG10_FencesOfGrants(t *testing.T) {
 	released := func(count int64, owner string, served ...string) Grant { // whose lock is granted by a message
 		t.Helper()
 		r.release(owner, served...)
-		said := r.said()
-		require.Len(t, said, 1)
-		_, message, _ := strings.Cut(said[0], " ")
+		messages := r.messages()
+		require.Len(t, messages, 1)
+		_, message, _ := strings.Cut(messages[0], " ")
 		g, ok := ParseGrant("k", message)
 		require.True(t, ok)
 		reserves(count, g.Fence, g.FenceEnd)

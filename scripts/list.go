@@ -64,13 +64,13 @@ func (n *Node) scan(server string, client rueidis.Client, match, of string) Scan
 		}
 		// rueidis does not repeat what is Arbitrary: a server that has restarted has other cursors.
 		cmd := n.client.B().Arbitrary("SCAN", strconv.FormatUint(cursor, 10), "MATCH", match, "COUNT", pageSize, "TYPE", of)
-		said, err := client.Do(ctx, cmd.Build()).AsScanEntry()
+		reply, err := client.Do(ctx, cmd.Build()).AsScanEntry()
 		if err != nil {
 			return Page{}, n.allowed(0, n.explained(ctx, err))
 		}
-		return Page{slices.DeleteFunc(said.Elements, func(name string) bool {
+		return Page{slices.DeleteFunc(reply.Elements, func(name string) bool {
 			return CheckKey(name) != nil || n.BySlot() && !oneSlot(name)
-		}), said.Cursor}, nil
+		}), reply.Cursor}, nil
 	}}
 }
 

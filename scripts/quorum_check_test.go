@@ -16,20 +16,20 @@ import (
 
 func TestCheckMarksAFreshNode(t *testing.T) {
 	s, n := start(t)
-	said := unvoted(t, n, Mark, "")
-	require.True(t, said.Marked)
-	require.Equal(t, ofThree(longest), said.Deployment)
-	require.Equal(t, "noeviction", said.Policy)
-	require.Regexp(t, `^\d+\.\d+\.\d+$`, said.Version)
-	require.Equal(t, must(n.runID(bounded(t)))(t), said.RunID)
+	reply := unvoted(t, n, Mark, "")
+	require.True(t, reply.Marked)
+	require.Equal(t, ofThree(longest), reply.Deployment)
+	require.Equal(t, "noeviction", reply.Policy)
+	require.Regexp(t, `^\d+\.\d+\.\d+$`, reply.Version)
+	require.Equal(t, must(n.runID(bounded(t)))(t), reply.RunID)
 	// The longest lease and a hundredth for each of two clocks, and 2 ms.
-	require.InDelta(t, longest.Milliseconds()*102/100+2, said.Left.Milliseconds(), slackMillis)
+	require.InDelta(t, longest.Milliseconds()*102/100+2, reply.Left.Milliseconds(), slackMillis)
 
 	before := state(t, s)
 	for _, how := range []CheckMode{Mark, Observe, Activate} {
 		again := unvoted(t, n, how, "")
 		require.False(t, again.Marked)
-		require.Equal(t, said.Epoch, again.Epoch)
+		require.Equal(t, reply.Epoch, again.Epoch)
 		require.Positive(t, again.Left)
 	}
 	require.Equal(t, before, state(t, s))
@@ -84,15 +84,15 @@ func TestGuard_MarkerChecks(t *testing.T) {
 
 			for _, how := range []CheckMode{Observe, Activate} {
 				epoch, _, _ := strings.Cut(forged, " ")
-				said, new, err := n.CheckNode(bounded(t), how, newEpoch(), ofThree(longest), epoch)
-				require.True(t, new == nil && !said.Marked)
-				require.True(t, said.Left != 0 || OutcomeOf(err) == Refused, err)
+				reply, new, err := n.CheckNode(bounded(t), how, newEpoch(), ofThree(longest), epoch)
+				require.True(t, new == nil && !reply.Marked)
+				require.True(t, reply.Left != 0 || OutcomeOf(err) == Refused, err)
 				require.Equal(t, forged, markerOf(t, s), how)
 			}
 
-			said := unvoted(t, n, Mark, "")
-			require.True(t, said.Marked)
-			require.InDelta(t, longest*102/100, said.Left, float64(slack))
+			reply := unvoted(t, n, Mark, "")
+			require.True(t, reply.Marked)
+			require.InDelta(t, longest*102/100, reply.Left, float64(slack))
 			require.NotEqual(t, forged, markerOf(t, s))
 			requireNoVote(t, s, n, vote)
 		})
@@ -105,15 +105,15 @@ func TestGuard_LongestLease(t *testing.T) {
 	before := markerOf(t, s)
 	for mine, want := range map[time.Duration]time.Duration{longest / 2: longest, 2 * longest: 2 * longest} {
 		s.Do(t, "SET", marker, before)
-		said, _, _ := checkedFor(t, n, Mark, mine, "")
-		require.Equal(t, longest, said.Longest)
+		reply, _, _ := checkedFor(t, n, Mark, mine, "")
+		require.Equal(t, longest, reply.Longest)
 		require.Equal(t, before, markerOf(t, s))
 
 		forge(t, s, wordRun, strings.Repeat("a", 40))
-		said, _, has := checkedFor(t, n, Mark, mine, "")
-		require.True(t, said.Marked && !has)
-		require.Equal(t, want, said.Longest)
-		require.InDelta(t, want*102/100, said.Left, float64(slack))
+		reply, _, has := checkedFor(t, n, Mark, mine, "")
+		require.True(t, reply.Marked && !has)
+		require.Equal(t, want, reply.Longest)
+		require.InDelta(t, want*102/100, reply.Left, float64(slack))
 	}
 }
 
@@ -128,17 +128,17 @@ func TestActivate(t *testing.T) {
 		require.False(t, unvoted(t, n, Activate, of).Marked)
 		require.Equal(t, begun, markerOf(t, s))
 	}
-	said, vote, has := checkedFor(t, n, Activate, longest, began)
-	require.True(t, has && said.Marked)
-	require.Zero(t, said.Left)
-	require.NotEqual(t, began, said.Epoch)
+	reply, vote, has := checkedFor(t, n, Activate, longest, began)
+	require.True(t, has && reply.Marked)
+	require.Zero(t, reply.Left)
+	require.NotEqual(t, began, reply.Epoch)
 
 	activated := markerOf(t, s)
 	require.Regexp(t, `^[0-9a-f]+ [0-9a-f]{40} [0-9a-f]{40} 0 3600000 3$`, activated)
 	lasts(t, s, "holdfast_node", -1)
-	said, again, _ := checkedFor(t, n, Activate, longest, began) // the reply was lost
+	reply, again, _ := checkedFor(t, n, Activate, longest, began) // the reply was lost
 	require.Equal(t, vote, again)
-	require.False(t, said.Marked)
+	require.False(t, reply.Marked)
 	require.Equal(t, activated, markerOf(t, s))
 }
 
@@ -189,8 +189,8 @@ func (c interruptedConn) Do(ctx context.Context, cmd rueidis.Completed) rueidis.
 func TestGuard_NeedsARunID(t *testing.T) {
 	m, n := embedded(t)
 	for range 2 {
-		said, _, has := checkedFor(t, n, Mark, time.Millisecond, "")
-		require.Negative(t, said.Left)
+		reply, _, has := checkedFor(t, n, Mark, time.Millisecond, "")
+		require.Negative(t, reply.Left)
 		require.False(t, has)
 		m.FastForward(time.Second)
 	}

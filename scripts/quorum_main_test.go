@@ -64,12 +64,12 @@ func startActive(t testing.TB, args ...string) (*redistest.Server, *Node, *Vote)
 
 // acquireVoted asks for one hold.
 func acquireVoted(n *Node, ctx context.Context, vote *Vote, key, owner string, fenced bool) (NodeReply, error) {
-	said := make([]NodeReply, 1)
-	err := n.AcquireVoted(ctx, vote, fenced, []Ask{{key, owner, lease}}, said)
+	replies := make([]NodeReply, 1)
+	err := n.AcquireVoted(ctx, vote, fenced, []Ask{{key, owner, lease}}, replies)
 	if err == nil {
-		err = said[0].Err
+		err = replies[0].Err
 	}
-	return said[0], err
+	return replies[0], err
 }
 
 // requireNoVote requires that neither kind of acquire is taken, and that nothing

@@ -63,13 +63,13 @@ func (n *Node) renewEach(ctx context.Context, by renewScript, lease time.Duratio
 	}
 	return n.bySlot(len(keys), func(i int) string { return keys[i] }, func(indexes []int) error {
 		slot := make([]string, 2*len(indexes))
-		slotKeys, slotOwners, said := slot[:len(indexes)], slot[len(indexes):], make([]Answer, len(indexes))
+		slotKeys, slotOwners, slotAnswers := slot[:len(indexes)], slot[len(indexes):], make([]Answer, len(indexes))
 		for at, i := range indexes {
 			slotKeys[at], slotOwners[at] = keys[i], owners[i]
 		}
-		err := n.renew(ctx, by, lease, slotKeys, slotOwners, said)
+		err := n.renew(ctx, by, lease, slotKeys, slotOwners, slotAnswers)
 		for at, i := range indexes {
-			answers[i] = said[at]
+			answers[i] = slotAnswers[at]
 		}
 		return err
 	})

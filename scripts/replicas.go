@@ -32,7 +32,7 @@ func (n *Node) write(ctx context.Context, s script, keys int, args ...string) (r
 		if err != nil {
 			return rueidis.NewErrorResult(err)
 		}
-		said, waited := replies[len(replies)-2], replies[len(replies)-1]
+		answer, waited := replies[len(replies)-2], replies[len(replies)-1]
 		short = nil
 		switch have, err := waited.ToInt64(); {
 		case Replied(err) && OutcomeOf(err).Final():
@@ -40,13 +40,13 @@ func (n *Node) write(ctx context.Context, s script, keys int, args ...string) (r
 		case err != nil || have < int64(n.Replicas):
 			short = notReplicated{have, n.Replicas, err}
 		}
-		if re, ok := said.Error().(*rueidis.RedisError); ok && !re.IsNoScript() { // else the same node gets the text
+		if re, ok := answer.Error().(*rueidis.RedisError); ok && !re.IsNoScript() { // else the same node gets the text
 			next, _ = re.IsAsk()
 			if _, moved := re.IsMoved(); moved && n.Cluster != nil {
 				n.moved(ctx, args[0])
 			}
 		}
-		return said
+		return answer
 	}, s, keys, args)
 	return reply, short, err
 }

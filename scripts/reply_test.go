@@ -205,13 +205,13 @@ func FuzzGrant(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		said, ok := ParseGrant("k", text)
+		reply, ok := ParseGrant("k", text)
 		grant, isGrant := grantOf(strings.TrimSuffix(text, " for k"))
 		if ok {
 			require.True(t, isGrant)
-			require.Equal(t, grant, said)
+			require.Equal(t, grant, reply)
 		} else {
-			require.Zero(t, said)
+			require.Zero(t, reply)
 		}
 		requireGrant(t, text)
 	})

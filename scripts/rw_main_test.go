@@ -31,13 +31,13 @@ var shared = family{
 		"write waiting": func(c client) error { return errOf(c.rw.Acquire(c.ctx, nil, c.writes(wish))) },
 		"write fenced":  func(c client) error { return errOf(c.rw.Acquire(c.ctx, fencingHour, c.writes(0))) },
 		"acquire each": func(c client) error {
-			return errOf(first(2, func(said []Result[Acquired]) error {
-				return c.rw.AcquireEach(c.ctx, nil, []ReadWriteAsk{c.reads(0), c.beside()}, said)
+			return errOf(first(2, func(results []Result[Acquired]) error {
+				return c.rw.AcquireEach(c.ctx, nil, []ReadWriteAsk{c.reads(0), c.beside()}, results)
 			}))
 		},
 		"acquire each fenced": func(c client) error {
-			return errOf(first(2, func(said []Result[Acquired]) error {
-				return c.rw.AcquireEach(c.ctx, fencingHour, []ReadWriteAsk{c.reads(0), c.writes(0)}, said)
+			return errOf(first(2, func(results []Result[Acquired]) error {
+				return c.rw.AcquireEach(c.ctx, fencingHour, []ReadWriteAsk{c.reads(0), c.writes(0)}, results)
 			}))
 		},
 		"release reader": func(c client) error { return errOf(c.rw.End(c.ctx, c.ends(c.owner))) },
@@ -54,8 +54,8 @@ var shared = family{
 		},
 		"give up": func(c client) error { h := c.ends(c.owner); h.Doubt = true; return errOf(c.rw.End(c.ctx, h)) },
 		"release each": func(c client) error {
-			return errOf(first(2, func(said []Result[Released]) error {
-				return c.rw.EndEach(c.ctx, []ReadWriteEnding{c.ends(c.owner), c.ends(writer(c.owner))}, said)
+			return errOf(first(2, func(results []Result[Released]) error {
+				return c.rw.EndEach(c.ctx, []ReadWriteEnding{c.ends(c.owner), c.ends(writer(c.owner))}, results)
 			}))
 		},
 		"renew": func(c client) error {

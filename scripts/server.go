@@ -17,11 +17,11 @@ func (n *Node) EvictionPolicy(ctx context.Context) (policy string, err error) {
 		return n.info(ctx, "memory", "maxmemory_policy")
 	}
 	for _, node := range n.client.Nodes() {
-		said, failed := NewNode(node).info(ctx, "memory", "maxmemory_policy")
+		one, failed := NewNode(node).info(ctx, "memory", "maxmemory_policy")
 		if failed != nil {
 			err = failed
 		} else if policy == "" || !check.Evicts(policy) {
-			policy = said
+			policy = one
 		}
 	}
 	return policy, err

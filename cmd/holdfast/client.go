@@ -198,7 +198,7 @@ func at(o rueidis.ClientOption, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = errNoAnswer
 	}
-	return fmt.Errorf("%s: %w", strings.Join(o.InitAddress, ", "), said(err))
+	return fmt.Errorf("%s: %w", strings.Join(o.InitAddress, ", "), readable(err))
 }
 
 var (

@@ -145,7 +145,7 @@ func (c *checkup) run(ctx context.Context) {
 	defer cancel()
 	for _, part := range []func(context.Context) error{c.checkInfo, c.checkConfig, c.checkClock, c.checkWrites, c.checkRights, c.checkTrials} {
 		if err := part(ctx); err != nil {
-			c.hurts("it does not answer: "+said(err).Error(), "its locks cannot be taken, renewed or released", "check the server and the network")
+			c.hurts("it does not answer: "+readable(err).Error(), "its locks cannot be taken, renewed or released", "check the server and the network")
 			return
 		}
 	}
@@ -157,7 +157,7 @@ func (c *checkup) answered(err error, asked, about string) error {
 	if err == nil || failed(err).status == statusAway {
 		return err
 	}
-	c.note(asked+" is refused: "+said(err).Error(), "not checked: "+about, "allow +"+asked+" to the user of this check, or check that yourself")
+	c.note(asked+" is refused: "+readable(err).Error(), "not checked: "+about, "allow +"+asked+" to the user of this check, or check that yourself")
 	return nil
 }
 

@@ -84,10 +84,10 @@ func (c *checkup) checkRights(ctx context.Context) error {
 	case err != nil && failed(err).status == statusAway:
 		return err
 	case err != nil && lacksRight(err):
-		c.hurts("the user lacks +eval: "+said(err).Error(), "all locks are scripts: Redis refuses those that it has not loaded, as after each restart", giveRights)
+		c.hurts("the user lacks +eval: "+readable(err).Error(), "all locks are scripts: Redis refuses those that it has not loaded, as after each restart", giveRights)
 	case err != nil:
 		c.scriptless = true
-		c.hurts("it refuses scripts: "+said(err).Error(), "all locks are scripts: none can be had here", "have the server allow EVAL and EVALSHA under these names")
+		c.hurts("it refuses scripts: "+readable(err).Error(), "all locks are scripts: none can be had here", "have the server allow EVAL and EVALSHA under these names")
 	case slices.Contains(denied, 0):
 		c.note("Redis before 7.0 does not tell rights", "not checked: the rights of the user", "compare them with docs/acl.md")
 	case len(denied) > 0 && c.key == "":

@@ -91,11 +91,11 @@ func (c *checkup) checkConfig(ctx context.Context) error {
 	}
 	config := map[string]string{}
 	for _, name := range names { // Redis 6.2 takes one at a time
-		said, err := c.Do(ctx, c.B().ConfigGet().Parameter(name).Build()).AsStrMap()
+		reply, err := c.Do(ctx, c.B().ConfigGet().Parameter(name).Build()).AsStrMap()
 		if err != nil {
 			return c.answered(err, "config|get", strings.Join(names, ", "))
 		}
-		config[name] = said[name]
+		config[name] = reply[name]
 	}
 	if config["appendonly"] == "yes" {
 		switch config["appendfsync"] {
@@ -130,13 +130,13 @@ const clocksDiffer = time.Second
 
 func (c *checkup) checkClock(ctx context.Context) error {
 	before := time.Now()
-	said, err := c.Do(ctx, c.B().Time().Build()).AsStrSlice()
+	reply, err := c.Do(ctx, c.B().Time().Build()).AsStrSlice()
 	after := time.Now()
-	if err != nil || len(said) != 2 {
+	if err != nil || len(reply) != 2 {
 		return c.answered(err, "time", "its clock")
 	}
-	seconds, _ := strconv.ParseInt(said[0], 10, 64)
-	micros, _ := strconv.ParseInt(said[1], 10, 64)
+	seconds, _ := strconv.ParseInt(reply[0], 10, 64)
+	micros, _ := strconv.ParseInt(reply[1], 10, 64)
 	server := time.Unix(seconds, micros*1000)
 	off := time.Duration(0)
 	switch {
@@ -165,7 +165,7 @@ func (c *checkup) checkWrites(ctx context.Context) error {
 		return err
 	}
 	if scripts.OutcomeOf(err) == scripts.Unavailable {
-		c.hurts("it refuses writes: "+said(err).Error(), "locks cannot be taken, renewed or released", "see what this answer of Redis says")
+		c.hurts("it refuses writes: "+readable(err).Error(), "locks cannot be taken, renewed or released", "see what this answer of Redis says")
 	}
 	return nil
 }

@@ -34,13 +34,13 @@ func (c *checkup) checkTrials(ctx context.Context) error {
 		case !scripts.Replied(err) && !errors.Is(err, errUnheard):
 			return err
 		case errors.Is(err, holdfast.ErrWrongType):
-			c.hurts(said(err).Error(), "the lock cannot have this name", "take another name for the lock")
+			c.hurts(readable(err).Error(), "the lock cannot have this name", "take another name for the lock")
 		default:
 			report := c.note
 			if t.matters {
 				report = c.hurts
 			}
-			report(t.what+": "+said(err).Error(), t.of+" cannot be had here", "have the server or the proxy before it allow that")
+			report(t.what+": "+readable(err).Error(), t.of+" cannot be had here", "have the server or the proxy before it allow that")
 		}
 	}
 	return nil

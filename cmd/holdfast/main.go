@@ -59,11 +59,11 @@ func failed(err error) *failure {
 	case !scripts.OutcomeOf(err).Final():
 		status, err = statusAway, fmt.Errorf("%w: %w", holdfast.ErrUnavailable, err)
 	}
-	return &failure{status, said(err)}
+	return &failure{status, readable(err)}
 }
 
-// said is what people get to read of an error: no script, and nothing that a server repeats.
-func said(err error) error {
+// readable is what people get to read of an error: no script, and nothing that a server repeats.
+func readable(err error) error {
 	if errors.Is(err, holdfast.ErrWrongType) {
 		return holdfast.ErrWrongType // the server's text has the hash of a script
 	}

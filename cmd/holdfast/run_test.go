@@ -258,8 +258,8 @@ func TestRunOfACommandThatCannotStart(t *testing.T) {
 		text:                          statusNotRunnable,
 		program:                       statusNotRunnable,
 	} {
-		_, said, status := do(t, s.Addr(), "", "run", key, "--", command)
-		require.Equal(t, want, status, said)
+		_, stderr, status := do(t, s.Addr(), "", "run", key, "--", command)
+		require.Equal(t, want, status, stderr)
 		requireFree(t, s, key)
 	}
 }

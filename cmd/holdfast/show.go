@@ -67,8 +67,8 @@ func (o operators) inspect(ctx context.Context, key string) (lock, error) {
 	if err != nil && !errors.Is(err, holdfast.ErrWrongType) || s.Held || s.Waiting > 0 {
 		return lockOf(s), err
 	}
-	if said, bad := o.semaphores.Inspect(ctx, key); bad == nil && said.Permits+len(said.Holders) > 0 {
-		return lockOf(said), nil
+	if reply, bad := o.semaphores.Inspect(ctx, key); bad == nil && reply.Permits+len(reply.Holders) > 0 {
+		return lockOf(reply), nil
 	}
 	if err != nil {
 		s, err = o.readWrite.Inspect(ctx, key)
@@ -131,9 +131,9 @@ func queueOf(ctx context.Context, client rueidis.Client, key string) ([]waiter, 
 	if client.Mode() == rueidis.ClientModeCluster {
 		settings.Cluster = cluster.New(client)
 	}
-	said, err := scripts.NewFair(scripts.NewNodeWith(client, settings), scripts.FairSettings{}).Queue(ctx, key)
-	queue := make([]waiter, len(said))
-	for i, w := range said {
+	reply, err := scripts.NewFair(scripts.NewNodeWith(client, settings), scripts.FairSettings{}).Queue(ctx, key)
+	queue := make([]waiter, len(reply))
+	for i, w := range reply {
 		library := libraryOf(w.Owner)
 		queue[i] = waiter{w.Owner, library, w.Label, !w.Alive && library == "holdfast"}
 	}

@@ -47,9 +47,9 @@ func (a Attempt) Known() error {
 // leaves an orphan, which the caller has to undo.
 func (e *Engine) Attempt(ctx context.Context, k *Key, t Terms, reserve int64) Attempt {
 	owner, start := e.NewOwner(), time.Now()
-	said, err := e.acquire(ctx, k.Name, owner, t, reserve)
+	reply, err := e.acquire(ctx, k.Name, owner, t, reserve)
 	e.observer.answered(ctx, k.Name, err)
-	return e.judge(k, owner, t, start, said, err)
+	return e.judge(k, owner, t, start, reply, err)
 }
 
 // NewOwner mints an identity that is never used again. The leading zero tells our
@@ -77,13 +77,13 @@ func (e *Engine) ask(ctx context.Context, name, owner string, t Terms, reserve i
 	if t.beside == nil {
 		return e.backend.Acquire(ctx, name, owner, t.Lease, reserve)
 	}
-	said, err := e.backend.(Shared).AcquireBeside(ctx, name, owner, t.beside.Owner(), t.Lease)
-	said.Fence, said.FenceEnd = t.beside.Fence(), t.beside.Fence()
-	return said, err
+	reply, err := e.backend.(Shared).AcquireBeside(ctx, name, owner, t.beside.Owner(), t.Lease)
+	reply.Fence, reply.FenceEnd = t.beside.Fence(), t.beside.Fence()
+	return reply, err
 }
 
 // judge turns the reply to an acquire that began at start into an attempt.
-func (e *Engine) judge(k *Key, owner string, t Terms, start time.Time, said scripts.Acquired, err error) Attempt {
+func (e *Engine) judge(k *Key, owner string, t Terms, start time.Time, reply scripts.Acquired, err error) Attempt {
 	if planted.TrustFromReply {
 		start = time.Now()
 	}
@@ -101,11 +101,11 @@ func (e *Engine) judge(k *Key, owner string, t Terms, start time.Time, said scri
 	took := time.Since(start)
 	e.rtt.NoteRTT(took)
 	switch {
-	case said.Gone:
-	case !said.OK:
-		a.Remaining, a.Split, a.Why = said.Remaining, said.Split, said.Why
+	case reply.Gone:
+	case !reply.OK:
+		a.Remaining, a.Split, a.Why = reply.Remaining, reply.Split, reply.Why
 	case took < t.Lease-watchdog.Margin(t.Lease):
-		a.Hold = e.NewHold(k, owner, t, start, said, nil)
+		a.Hold = e.NewHold(k, owner, t, start, reply, nil)
 	default:
 		a.Err = ErrTooLate
 		a.Orphan = &Orphan{Name: k.Name, Owner: owner, Lease: t.Lease}

@@ -32,7 +32,7 @@ type Discipline interface {
 	// Departs: a hold of the key is about to be released in Redis.
 	Departs(k *Key)
 	// Released: that attempt is over.
-	Released(k *Key, said scripts.Released)
+	Released(k *Key, released scripts.Released)
 	// Lost: h, until now a hold of k, is lost.
 	Lost(k *Key, h *Hold)
 	// Settle starts the next waiter, or drops a key that is no longer needed. It follows

@@ -88,7 +88,7 @@ func (e *Engine) NewHold(k *Key, owner string, t Terms, start time.Time, a scrip
 // renewals a second.
 type buffers struct {
 	keys, owners []string
-	said         []scripts.Answer
+	replies      []scripts.Answer
 }
 
 var bufferPool = sync.Pool{New: func() any { return new(buffers) }}
@@ -103,15 +103,15 @@ func (e *Engine) renew(ctx context.Context, holds []*Hold, answers []watchdog.An
 		}
 		b.keys, b.owners = append(b.keys, h.Key.Name), append(b.owners, h.Owner)
 	}
-	b.said = slices.Grow(b.said, len(holds))[:len(holds)]
+	b.replies = slices.Grow(b.replies, len(holds))[:len(holds)]
 	began := e.Calls.Now()
-	err := e.backend.Renew(calls.Hide(ctx), e.Lease, b.keys, b.owners, b.said)
+	err := e.backend.Renew(calls.Hide(ctx), e.Lease, b.keys, b.owners, b.replies)
 	e.observer.answered(ctx, b.keys[0], err)
 	if err != nil {
 		err = calls.Known(e.Calls.Public(err))
 		e.Logger.Warn("holdfast: renewal failed", "leases", len(holds), "error", err) // of one key, or of all
 	}
-	for i, a := range b.said {
+	for i, a := range b.replies {
 		switch a {
 		case scripts.Renewed:
 			answers[i] = watchdog.Renewed
@@ -126,8 +126,8 @@ func (e *Engine) renew(ctx context.Context, holds []*Hold, answers []watchdog.An
 	}
 	clear(b.keys)
 	clear(b.owners)
-	clear(b.said)
-	b.keys, b.owners, b.said = b.keys[:0], b.owners[:0], b.said[:0]
+	clear(b.replies)
+	b.keys, b.owners, b.replies = b.keys[:0], b.owners[:0], b.replies[:0]
 	bufferPool.Put(b)
 }
 

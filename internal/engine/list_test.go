@@ -35,18 +35,18 @@ func (s shelves) Scans(context.Context, string) (scans []scripts.Scan, _ error) 
 	return scans, nil
 }
 
-func (s shelves) InspectEach(_ context.Context, names []string) (said []scripts.Result[scripts.Holder], err error) {
+func (s shelves) InspectEach(_ context.Context, names []string) (replies []scripts.Result[scripts.Holder], err error) {
 	for _, name := range names {
 		switch name {
 		case "denied":
-			said = append(said, scripts.Result[scripts.Holder]{Err: errDenied})
+			replies = append(replies, scripts.Result[scripts.Holder]{Err: errDenied})
 		case "free":
-			said = append(said, scripts.Result[scripts.Holder]{})
+			replies = append(replies, scripts.Result[scripts.Holder]{})
 		default:
-			said = append(said, scripts.Result[scripts.Holder]{Value: scripts.Holder{Owner: name}})
+			replies = append(replies, scripts.Result[scripts.Holder]{Value: scripts.Holder{Owner: name}})
 		}
 	}
-	return said, nil
+	return replies, nil
 }
 
 var errDenied = scripts.CheckKey("")

@@ -52,8 +52,8 @@ func call[T any](caller context.Context, e *Engine, name string, f func(context.
 // Inspect is Call for an f that returns the holder of key.
 func (e *Engine) Inspect(caller context.Context, key string, f func(ctx context.Context, name string) (scripts.Holder, error)) (holdfast.Status, error) {
 	return Call(caller, e, "inspect", key, func(ctx context.Context, name string) (holdfast.Status, error) {
-		said, err := f(ctx, name)
-		return e.statusOf(key, said), err
+		reply, err := f(ctx, name)
+		return e.statusOf(key, reply), err
 	})
 }
 
@@ -77,13 +77,13 @@ func (e *Engine) Force(caller context.Context, key string, f func(ctx context.Co
 }
 
 // statusOf is the public form of Redis' reply about a key.
-func (e *Engine) statusOf(key string, said scripts.Holder) holdfast.Status {
+func (e *Engine) statusOf(key string, reply scripts.Holder) holdfast.Status {
 	s := holdfast.Status{
-		Key: key, Held: said.Owner != "", Owner: said.Owner, Label: said.Label,
-		Mode: said.Mode, Readers: said.Readers, Permits: said.Permits,
-		Entries: said.Entries, Remaining: said.Remaining, Waiting: said.Waiting,
+		Key: key, Held: reply.Owner != "", Owner: reply.Owner, Label: reply.Label,
+		Mode: reply.Mode, Readers: reply.Readers, Permits: reply.Permits,
+		Entries: reply.Entries, Remaining: reply.Remaining, Waiting: reply.Waiting,
 	}
-	for _, h := range said.Holders {
+	for _, h := range reply.Holders {
 		s.Holders = append(s.Holders, holdfast.Holder{Owner: h.Owner, Label: h.Label, Entries: h.Entries, Remaining: h.Remaining})
 	}
 	if e.Several { // nobody else knows of them

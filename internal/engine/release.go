@@ -99,7 +99,7 @@ func (e *Engine) release(ctx context.Context, k *Key, h *Hold) error {
 	if done || permanent {
 		k.endedRelease(h)
 	}
-	e.discipline.Released(k, r.said)
+	e.discipline.Released(k, r.reply)
 	k.End()
 	k.Unlock()
 	switch {
@@ -144,16 +144,16 @@ type releasing struct {
 	engine    *Engine
 	hold      *Hold
 	lastFence int64
-	said      scripts.Released // in the last answer
+	reply     scripts.Released // in the last answer
 	doubt     bool             // an attempt without an answer may have released
 }
 
 func (r *releasing) attempt(ctx context.Context) (err error) {
 	e := r.engine
 	if e.Calls.Answering(r.hold.Key.Name) { // as calls.Detached, but without its closure
-		r.said, err = e.discipline.Release(ctx, r.hold, r.lastFence)
+		r.reply, err = e.discipline.Release(ctx, r.hold, r.lastFence)
 	} else {
-		r.said, err = calls.Detached(ctx, e.Calls, r.hold.Key.Name, func(ctx context.Context) (scripts.Released, error) {
+		r.reply, err = calls.Detached(ctx, e.Calls, r.hold.Key.Name, func(ctx context.Context) (scripts.Released, error) {
 			return e.discipline.Release(ctx, r.hold, r.lastFence)
 		})
 	}
@@ -166,7 +166,7 @@ func (r *releasing) attempt(ctx context.Context) (err error) {
 // result judges an answered release. A hold that Redis did not find was lost. There are two
 // exceptions: an earlier attempt may have released it, or the key has run out since Unlock.
 func (r *releasing) result() error {
-	if r.said.Ours || r.doubt && !planted.RepeatIsLoss || !time.Now().Before(r.hold.Deadline()) {
+	if r.reply.Ours || r.doubt && !planted.RepeatIsLoss || !time.Now().Before(r.hold.Deadline()) {
 		return nil
 	}
 	return errs.Lost(watchdog.ErrNotOurs)

@@ -129,16 +129,16 @@ func (a *agent) read(out io.Reader) {
 	defer close(a.done)
 	in := bufio.NewScanner(out)
 	for in.Scan() {
-		var said answer
-		if err := json.Unmarshal(in.Bytes(), &said); err != nil {
-			said.Error = "not an answer: " + in.Text()
+		var reply answer
+		if err := json.Unmarshal(in.Bytes(), &reply); err != nil {
+			reply.Error = "not an answer: " + in.Text()
 		}
 		a.mu.Lock()
-		to := a.pending[said.ID]
-		delete(a.pending, said.ID)
+		to := a.pending[reply.ID]
+		delete(a.pending, reply.ID)
 		a.mu.Unlock()
 		if to != nil {
-			to <- said
+			to <- reply
 		}
 	}
 	_ = a.cmd.Wait() // the status of a killed process says nothing
@@ -180,9 +180,9 @@ func (a *agent) do(t testing.TB, c command) answer {
 func answerOf(t testing.TB, from <-chan answer) answer {
 	t.Helper()
 	select {
-	case said, ok := <-from:
+	case reply, ok := <-from:
 		require.True(t, ok, "the agent has ended")
-		return said
+		return reply
 	case <-time.After(agentWait):
 		require.FailNow(t, "no answer")
 		return answer{}

@@ -127,9 +127,9 @@ func TestClock(t *testing.T) {
 	for _, a := range agents {
 		for range 20 {
 			before := locktest.Clock()
-			said := a.do(t, command{Op: "ping"}).Time
+			reply := a.do(t, command{Op: "ping"}).Time
 			after := locktest.Clock()
-			require.True(t, int64(before) <= said && said <= int64(after), "%d is not from %d to %d in %s", said, before, after, a.lang)
+			require.True(t, int64(before) <= reply && reply <= int64(after), "%d is not from %d to %d in %s", reply, before, after, a.lang)
 		}
 	}
 }

@@ -120,10 +120,10 @@ func testCycles(t *testing.T, s redis) {
 		a.do(t, command{Op: "stop"})
 	}
 	for i, a := range working {
-		said := answerOf(t, a)
-		require.Empty(t, said.Error)
-		require.True(t, said.OK, "a lock was lost")
-		require.Positive(t, said.Number, "thread %d starved", i)
+		reply := answerOf(t, a)
+		require.Empty(t, reply.Error)
+		require.True(t, reply.OK, "a lock was lost")
+		require.Positive(t, reply.Number, "thread %d starved", i)
 	}
 	seen()
 	n := len(grants.FindAll(readRecords(t, file, nil), -1))

@@ -160,8 +160,8 @@ func (c *Child) Say(line string) {
 // and returns the rest of it.
 func (c *Child) Expect(word string) string {
 	c.t.Helper()
-	said, rest := c.Next()
-	require.Equal(c.t, word, said, "child %s said %q", c.name, rest)
+	reply, rest := c.Next()
+	require.Equal(c.t, word, reply, "child %s said %q", c.name, rest)
 	return rest
 }
 

@@ -77,9 +77,9 @@ func (f Topology) Do(t testing.TB, args ...string) rueidis.RedisMessage {
 // TryDo is Do for commands that may fail. It goes on with the others then.
 func (f Topology) TryDo(args ...string) (m rueidis.RedisMessage, err error) {
 	for i, s := range f {
-		said, e := s.TryDo(args...)
+		reply, e := s.TryDo(args...)
 		if i == 0 {
-			m = said
+			m = reply
 		}
 		if err == nil {
 			err = e

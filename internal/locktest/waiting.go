@@ -72,9 +72,9 @@ func Listeners(t testing.TB, s Redis, channel string) (n int) {
 	of := servers(s)[0]
 	for _, kind := range channelKinds(of) {
 		m := of.Do(t, "PUBSUB", kind+"NUMSUB", channel)
-		said, err := m.AsIntMap()
+		reply, err := m.AsIntMap()
 		require.NoError(t, err)
-		n += int(said[channel])
+		n += int(reply[channel])
 	}
 	return n
 }

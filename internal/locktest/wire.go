@@ -42,9 +42,9 @@ func Await(t testing.TB, what func() bool, why ...any) {
 // clients that need a processor when its wait ends. TestMain calls it.
 func MoreAtOnce() {
 	flag.Parse()
-	said := false
-	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
-	if !said {
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
 		_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
 	}
 }

@@ -26,7 +26,7 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 		}
 	}
 	k.Unlock()
-	said, err := calls.Detached(ctx, q.in.engine.Calls, k.Name, func(ctx context.Context) (scripts.Entered, error) {
+	reply, err := calls.Detached(ctx, q.in.engine.Calls, k.Name, func(ctx context.Context) (scripts.Entered, error) {
 		return q.in.backend.Enter(ctx, k.Name, owners...)
 	})
 	q.in.engine.Answered(ctx, k.Name, err)
@@ -62,19 +62,19 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 		q.answered = start
 	}
 	for i, t := range list {
-		q.entered(t, said.States[i])
-		if t.ahead = said.Ahead; said.Java && t.w != nil {
+		q.entered(t, reply.States[i])
+		if t.ahead = reply.Ahead; reply.Java && t.w != nil {
 			q.awaitJava(t)
 		}
 	}
-	q.noteEntered(list, said)
+	q.noteEntered(list, reply)
 	if !k.Closed() {
 		q.startHeartbeats()
 	}
-	if said.Grant.Lease > 0 {
+	if reply.Grant.Lease > 0 {
 		q.foreign = false
 	}
-	q.passed(scripts.Passed{HeartbeatSoon: said.HeartbeatSoon, Grant: said.Grant})
+	q.passed(scripts.Passed{HeartbeatSoon: reply.HeartbeatSoon, Grant: reply.Grant})
 }
 
 // Enter makes the first attempt of a waiter that enters by itself.
@@ -135,11 +135,11 @@ func (q *queue) leaveAll(list []leaver) {
 	doubts := len(owners)
 	owners = append(owners, sure...)
 	k, d, start := q.key, q.in, time.Now()
-	said, err := calls.DetachedNoted(d.engine.Calls.Context(), d.engine.Calls, k.Name, func(ctx context.Context) (scripts.Passed, error) {
+	reply, err := calls.DetachedNoted(d.engine.Calls.Context(), d.engine.Calls, k.Name, func(ctx context.Context) (scripts.Passed, error) {
 		return d.backend.Leave(ctx, k.Name, doubts, owners...)
 	})
 	k.Lock()
-	again := q.haveLeft(said, engine.Attempt{Start: start, Err: err}, list)
+	again := q.haveLeft(reply, engine.Attempt{Start: start, Err: err}, list)
 	q.leaving = append(again, q.leaving...)
 	k.Unlock()
 	switch left := len(list) - len(again); {
@@ -157,14 +157,14 @@ func (q *queue) leaveAll(list []leaver) {
 
 // haveLeft handles the reply to leaveAll. It returns those of the owners for which the call
 // is to be repeated.
-func (q *queue) haveLeft(said scripts.Passed, a engine.Attempt, list []leaver) (again []leaver) {
+func (q *queue) haveLeft(reply scripts.Passed, a engine.Attempt, list []leaver) (again []leaver) {
 	switch scripts.OutcomeOf(a.Err) {
 	case scripts.Done:
 		q.retry = calls.Backoff{}
 		if !q.wanting() { // no other call would show that the outage is over
 			q.enterOutage, q.outage = nil, nil
 		}
-		q.passed(said)
+		q.passed(reply)
 		return nil
 	case scripts.Refused:
 		return nil

@@ -30,16 +30,16 @@ func (d *queued) receive(name, message string) {
 // pass handles what a reply or a message says about the next holder of key. A grant in a
 // message shows that other processes had their turn; a grant in the reply to a call of
 // this process comes before all others.
-func (d *queued) pass(name string, said scripts.Passed, byMessage bool) {
+func (d *queued) pass(name string, reply scripts.Passed, byMessage bool) {
 	d.engine.With(name, func(k *engine.Key) {
 		if q := queueOf(k); q != nil {
 			q.foreign = q.foreign || byMessage
-			if t := q.tickets[said.Grant.Owner]; t != nil && byMessage && d.config.ConfirmGrants {
+			if t := q.tickets[reply.Grant.Owner]; t != nil && byMessage && d.config.ConfirmGrants {
 				q.toConfirm(t)
 			} else {
-				q.passed(said)
+				q.passed(reply)
 			}
-		} else if g := said.Grant; d.unwanted(k, g.Owner) {
+		} else if g := reply.Grant; d.unwanted(k, g.Owner) {
 			d.engine.Undo(&engine.Orphan{Name: name, Owner: g.Owner, Lease: max(g.Lease, d.engine.Lease)})
 		}
 	})
@@ -53,9 +53,9 @@ func (d *queued) unwanted(k *engine.Key, owner string) bool {
 }
 
 // passed is pass for a key that has a queue.
-func (q *queue) passed(said scripts.Passed) {
-	g := said.Grant
-	if said.HeartbeatSoon {
+func (q *queue) passed(reply scripts.Passed) {
+	g := reply.Grant
+	if reply.HeartbeatSoon {
 		q.heartbeatAgainSoon()
 	} else {
 		q.early = 0
@@ -63,7 +63,7 @@ func (q *queue) passed(said scripts.Passed) {
 	if g.Owner == "" {
 		return
 	}
-	if said.Ours {
+	if reply.Ours {
 		q.foreign = false
 	}
 	t := q.tickets[g.Owner]
@@ -99,12 +99,12 @@ func (q *queue) grant(t *ticket, g scripts.Grant) {
 }
 
 // occupy makes the owner of a ticket the holder, for w. members may follow in its run.
-func (q *queue) occupy(t *ticket, w *engine.Waiter, terms engine.Terms, start time.Time, said scripts.Acquired, members ...string) *holdfast.Lease {
+func (q *queue) occupy(t *ticket, w *engine.Waiter, terms engine.Terms, start time.Time, reply scripts.Acquired, members ...string) *holdfast.Lease {
 	var state any
 	if t.doubt || len(members) > 0 {
 		state = &run{doubt: t.doubt, members: members}
 	}
-	h := q.in.engine.NewHold(q.key, t.owner, terms, start, said, state)
+	h := q.in.engine.NewHold(q.key, t.owner, terms, start, reply, state)
 	q.done(t)
 	q.why = nil
 	return q.in.engine.Occupy(h, w, errReplaced)
@@ -140,17 +140,17 @@ func (t *ticket) Confirm(ctx context.Context, w *engine.Waiter) (_ *holdfast.Lea
 	for !t.closed() {
 		start := time.Now()
 		bounded, done := d.engine.Calls.ContextFor(ctx)
-		said, err := calls.DetachedNoted(bounded, d.engine.Calls, k.Name, func(ctx context.Context) (scripts.Acquired, error) {
+		reply, err := calls.DetachedNoted(bounded, d.engine.Calls, k.Name, func(ctx context.Context) (scripts.Acquired, error) {
 			return d.backend.Confirm(ctx, k.Name, t.owner, lease)
 		})
 		err = scripts.AsLapsed(err)
 		done()
 		switch {
 		case err != nil:
-		case !said.OK:
+		case !reply.OK:
 			return t.rejoin(w)
 		case time.Since(start) < lease-watchdog.Margin(lease):
-			if held := t.confirmed(w, start, said); held != nil {
+			if held := t.confirmed(w, start, reply); held != nil {
 				return held, false, nil
 			}
 			continue
@@ -189,14 +189,14 @@ func (t *ticket) closed() bool {
 
 // confirmed makes the waiter the holder. It returns nil after Close, or if another grant came
 // meanwhile: then one of the two no longer stands.
-func (t *ticket) confirmed(w *engine.Waiter, start time.Time, said scripts.Acquired) *holdfast.Lease {
+func (t *ticket) confirmed(w *engine.Waiter, start time.Time, reply scripts.Acquired) *holdfast.Lease {
 	q, k := t.queue, t.queue.key
 	k.Lock()
 	defer k.Unlock()
 	if k.Closed() || k.HeldSince(start) {
 		return nil
 	}
-	return q.occupy(t, w, w.Terms, start, said)
+	return q.occupy(t, w, w.Terms, start, reply)
 }
 
 // rejoin lets a waiter enter again after its grant turned out not to stand.

@@ -208,29 +208,29 @@ func (d *queued) sendHeartbeat(asked []scripts.Heartbeat, of []*queue) {
 		return struct{}{}, d.backend.Heartbeat(ctx, asked, replies)
 	})
 	for i, q := range of {
-		said := scripts.HeartbeatReply{Err: err}
+		reply := scripts.HeartbeatReply{Err: err}
 		if err == nil {
-			said = replies[i]
-			said.Err = d.engine.Calls.Public(said.Err)
+			reply = replies[i]
+			reply.Err = d.engine.Calls.Public(reply.Err)
 		}
-		d.engine.Answered(ctx, q.key.Name, said.Err)
-		q.heartbeatAnswered(start, asked[i], said)
+		d.engine.Answered(ctx, q.key.Name, reply.Err)
+		q.heartbeatAnswered(start, asked[i], reply)
 	}
 }
 
 // heartbeatAnswered handles the answer to a queue's heartbeat. It locks the key.
-func (q *queue) heartbeatAnswered(start time.Time, asked scripts.Heartbeat, said scripts.HeartbeatReply) {
+func (q *queue) heartbeatAnswered(start time.Time, asked scripts.Heartbeat, reply scripts.HeartbeatReply) {
 	k := q.key
 	k.Lock()
 	if queueOf(k) != q {
 		k.Unlock()
-		if said.Err == nil {
-			q.in.pass(k.Name, scripts.Passed{Grant: said.Grant}, false)
+		if reply.Err == nil {
+			q.in.pass(k.Name, scripts.Passed{Grant: reply.Grant}, false)
 		}
 		return
 	}
 	defer k.Unlock()
-	a := k.TakeIn(engine.Attempt{Start: start, Err: said.Err})
+	a := k.TakeIn(engine.Attempt{Start: start, Err: reply.Err})
 	q.outage = q.outage.Note(a)
 	if a.Err != nil {
 		q.verify = q.verify || len(asked.Owners) > 1
@@ -243,15 +243,15 @@ func (q *queue) heartbeatAnswered(start time.Time, asked scripts.Heartbeat, said
 	if start.After(q.answered) {
 		q.answered = start
 	}
-	if q.why = nil; said.Label != "" && !q.had {
-		q.why = errs.HeldBy(said.Label)
+	if q.why = nil; reply.Label != "" && !q.had {
+		q.why = errs.HeldBy(reply.Label)
 	}
-	if said.Place > 0 {
+	if reply.Place > 0 {
 		if t := q.tickets[asked.Owners[0]]; t != nil {
-			q.placed(t, said.Place)
+			q.placed(t, reply.Place)
 		}
 	}
-	for _, i := range said.Absent {
+	for _, i := range reply.Absent {
 		if t := q.tickets[asked.Owners[i]]; t != nil && t.w != nil {
 			q.again(t)
 			if len(asked.Owners) == 1 {
@@ -262,5 +262,5 @@ func (q *queue) heartbeatAnswered(start time.Time, asked scripts.Heartbeat, said
 	if planted.DeafHeartbeat {
 		return
 	}
-	q.passed(scripts.Passed{HeartbeatSoon: said.HeartbeatSoon, Grant: said.Grant})
+	q.passed(scripts.Passed{HeartbeatSoon: reply.HeartbeatSoon, Grant: reply.Grant})
 }

@@ -8,9 +8,9 @@ import "github.com/holdfast-go/holdfast/scripts"
 // a waiter between two of this locker has given up.
 
 // noteEntered notes the places of tickets that have entered.
-func (q *queue) noteEntered(list []*ticket, said scripts.Entered) {
-	for i, at := len(list)-1, said.Place; i >= 0 && at > 0; i-- {
-		if said.States[i] == scripts.Waiting && list[i].owner != said.Grant.Owner {
+func (q *queue) noteEntered(list []*ticket, reply scripts.Entered) {
+	for i, at := len(list)-1, reply.Place; i >= 0 && at > 0; i-- {
+		if reply.States[i] == scripts.Waiting && list[i].owner != reply.Grant.Owner {
 			list[i].at = q.placesFreed + at
 			at--
 		}
@@ -24,7 +24,7 @@ func (q *queue) freed(at int) {
 	q.tellPlaces()
 }
 
-// placed notes what a heartbeat said of the place of a ticket.
+// placed notes the reply to a heartbeat on the place of a ticket.
 func (q *queue) placed(t *ticket, place int) {
 	if t.at == 0 {
 		t.at = q.placesFreed + place

@@ -113,21 +113,21 @@ func (d *queued) WhyNot(k *engine.Key, w *engine.Waiter) error {
 // Release gives the key to the next waiter.
 func (d *queued) Release(ctx context.Context, h *engine.Hold, lastFence int64) (scripts.Released, error) {
 	doubt, served := runOf(h).report()
-	said, err := d.backend.Release(ctx, h.Key.Name, h.Owner, lastFence, doubt, served...)
+	reply, err := d.backend.Release(ctx, h.Key.Name, h.Owner, lastFence, doubt, served...)
 	switch scripts.OutcomeOf(err) {
 	case scripts.Done:
-		d.pass(h.Key.Name, said, false)
+		d.pass(h.Key.Name, reply, false)
 	case scripts.Unknown, scripts.Doubtful:
 		d.heartbeatSoon(h.Key) // Redis may have granted the key to a waiter here
 	}
-	return scripts.Released{Ours: said.Ours}, err
+	return scripts.Released{Ours: reply.Ours}, err
 }
 
 // GiveUp is queue.leave for an owner that no queue knows.
 func (d *queued) GiveUp(ctx context.Context, name, owner string) error {
-	said, err := d.backend.Leave(ctx, name, 1, owner)
+	reply, err := d.backend.Leave(ctx, name, 1, owner)
 	if err == nil {
-		d.pass(name, said, false)
+		d.pass(name, reply, false)
 	}
 	return err
 }

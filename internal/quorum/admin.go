@@ -13,10 +13,10 @@ import (
 
 // Inspect returns the holder of key on a quorum of nodes, or the zero Holder.
 func (q *Quorum) Inspect(key string) (scripts.Holder, error) {
-	said, err := all(q, q.quorum, func(n *node) (scripts.Holder, error) {
+	replies, err := all(q, q.quorum, func(n *node) (scripts.Holder, error) {
 		return call(q.bounded(0), n, func(ctx context.Context) (scripts.Holder, error) { return n.script.Inspect(ctx, key) })
 	})
-	if held := q.agreed(said); held.Owner != "" {
+	if held := q.agreed(replies); held.Owner != "" {
 		return held, nil
 	}
 	return scripts.Holder{}, err
@@ -24,9 +24,9 @@ func (q *Quorum) Inspect(key string) (scripts.Holder, error) {
 
 // agreed is the holder on a quorum of nodes, or the zero Holder. Its lease and count are the
 // largest that a quorum of nodes confirm, and its label is that of most of them.
-func (q *Quorum) agreed(said []scripts.Holder) scripts.Holder {
-	for _, held := range said {
-		same := slices.DeleteFunc(slices.Clone(said), func(other scripts.Holder) bool { return other.Owner != held.Owner })
+func (q *Quorum) agreed(replies []scripts.Holder) scripts.Holder {
+	for _, held := range replies {
+		same := slices.DeleteFunc(slices.Clone(replies), func(other scripts.Holder) bool { return other.Owner != held.Owner })
 		if held.Owner == "" || len(same) < q.quorum {
 			continue
 		}
@@ -44,13 +44,13 @@ func (q *Quorum) agreed(said []scripts.Holder) scripts.Holder {
 // ForceRelease frees key on all nodes that answer, which must be a quorum. With fewer, it
 // is not known whether a quorum still has a hold.
 func (q *Quorum) ForceRelease(key string) (existed bool, err error) {
-	said, err := all(q, q.quorum, func(n *node) (bool, error) {
+	replies, err := all(q, q.quorum, func(n *node) (bool, error) {
 		return call(q.bounded(0), n, func(ctx context.Context) (bool, error) { return n.script.ForceRelease(ctx, key) })
 	})
 	if e := (*Error)(nil); errors.As(err, &e) && e.yes > 0 {
 		e.outcome = scripts.Unknown
 	}
-	return slices.Contains(said, true), err
+	return slices.Contains(replies, true), err
 }
 
 // DeclareNothingHeld marks nodes that have no marker since they started, and ends the quarantines
@@ -66,11 +66,11 @@ func (q *Quorum) DeclareNothingHeld(ctx context.Context) error {
 		}
 	}()
 	marked, err := all(q, len(q.nodes), func(n *node) (scripts.Standing, error) {
-		said, err := n.checkNow(ctx, n.mark)
+		reply, err := n.checkNow(ctx, n.mark)
 		if err == nil {
-			err = n.fit(said)
+			err = n.fit(reply)
 		}
-		return said, err
+		return reply, err
 	})
 	if err != nil {
 		return err
@@ -83,13 +83,13 @@ func (q *Quorum) DeclareNothingHeld(ctx context.Context) error {
 		return errInUse
 	}
 	_, err = all(q, len(q.nodes), func(n *node) (scripts.Standing, error) {
-		said, err := n.checkNow(ctx, func(ctx context.Context) (scripts.Standing, *scripts.Vote, error) {
+		reply, err := n.checkNow(ctx, func(ctx context.Context) (scripts.Standing, *scripts.Vote, error) {
 			return n.check(ctx, scripts.Activate, marked[n.index].Epoch)
 		})
-		if err == nil && quarantined(said) {
+		if err == nil && quarantined(reply) {
 			err = errForgot
 		}
-		return said, err
+		return reply, err
 	})
 	return err
 }
@@ -106,7 +106,7 @@ func (q *Quorum) Nodes(ctx context.Context) []holdfast.NodeStatus {
 	for a := range each(context.Background(), q, q.nodes, func(n *node) (scripts.Standing, error) {
 		return n.checkNow(ctx, n.standing)
 	}) {
-		status[a.n.index], runIDs[a.n.index] = a.n.status(a.said, a.err), a.said.RunID
+		status[a.n.index], runIDs[a.n.index] = a.n.status(a.reply, a.err), a.reply.RunID
 	}
 	for i, n := range q.nodes { // of several clients of one server, the first votes
 		same := q.sameServerAs(n, runIDs[i], func(other *node) string { return runIDs[other.index] })
@@ -117,18 +117,18 @@ func (q *Quorum) Nodes(ctx context.Context) []holdfast.NodeStatus {
 	return status
 }
 
-func (n *node) status(said scripts.Standing, err error) holdfast.NodeStatus {
+func (n *node) status(reply scripts.Standing, err error) holdfast.NodeStatus {
 	s := holdfast.NodeStatus{Node: n.name, Err: err}
-	unused := !n.q.Unguarded && said.Epoch == ""
+	unused := !n.q.Unguarded && reply.Epoch == ""
 	if err == nil && !unused {
-		s.Err = n.fit(said)
+		s.Err = n.fit(reply)
 	}
 	switch {
 	case s.Err != nil:
-	case unused || said.Left < 0: // no marker, or none since it restarted
+	case unused || reply.Left < 0: // no marker, or none since it restarted
 		s.Remaining = n.q.Longest
 	default:
-		s.Vote, s.Remaining = said.Left == 0, said.Left
+		s.Vote, s.Remaining = reply.Left == 0, reply.Left
 	}
 	return s
 }

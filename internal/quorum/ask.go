@@ -39,20 +39,20 @@ func (n *node) acquire(ctx context.Context, fenced bool, items []item[scripts.No
 		if len(asks) == 0 {
 			return nil, errOver // not an answer of the node
 		}
-		said := make([]scripts.NodeReply, len(asks))
+		given := make([]scripts.NodeReply, len(asks))
 		n.extends()
-		err = n.script.AcquireVoted(ctx, vote, fenced, asks, said)
+		err = n.script.AcquireVoted(ctx, vote, fenced, asks, given)
 		if scripts.OutcomeOf(err).MayHaveRun() {
 			return nil, err
 		}
 		for at, i := range of {
-			if !scripts.OutcomeOf(said[at].Err).MayHaveRun() {
-				items[i].hold.replied(n, err == nil && said[at].OK)
+			if !scripts.OutcomeOf(given[at].Err).MayHaveRun() {
+				items[i].hold.replied(n, err == nil && given[at].OK)
 			}
-			replies[i] = said[at]
+			replies[i] = given[at]
 			replies[i].RunID = vote.RunID()
 		}
-		if err != nil || !said[0].NoVote {
+		if err != nil || !given[0].NoVote {
 			return replies, err
 		}
 		n.guard.revoke(vote)
@@ -61,12 +61,12 @@ func (n *node) acquire(ctx context.Context, fenced bool, items []item[scripts.No
 }
 
 // asked notes the answer to an ask, or the end of the wait for it.
-func (n *node) asked(h *hold, said scripts.NodeReply, err error) error {
+func (n *node) asked(h *hold, reply scripts.NodeReply, err error) error {
 	for _, i := range h.landed(n) {
 		n.endNow(i)
 	}
 	if err != nil {
 		return err
 	}
-	return said.Err
+	return reply.Err
 }

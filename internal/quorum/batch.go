@@ -13,15 +13,15 @@ import (
 // a batch, R is the answer for each. Safe for concurrent use.
 type batcher[K comparable, R any] struct {
 	batch.Batcher[K, item[R], struct{}]
-	n    *node                                                                    // immutable
-	call func(ctx context.Context, kind K, items []item[R]) (said []R, err error) // immutable
-	note func(h *hold, said R, err error) error                                   // notes an answer in its hold; immutable
+	n    *node                                                                       // immutable
+	call func(ctx context.Context, kind K, items []item[R]) (replies []R, err error) // immutable
+	note func(h *hold, reply R, err error) error                                     // notes an answer in its hold; immutable
 }
 
 // item is a hold in a batch, with the function that gets the node's answer.
 type item[R any] struct {
 	hold *hold
-	done func(n *node, said R, err error)
+	done func(n *node, reply R, err error)
 }
 
 // ending is an item of a batch that ends holds on a node.
@@ -45,7 +45,7 @@ func (b *batcher[K, R]) add(kind K, i item[R], alone bool) {
 // send closes a batch and makes its call.
 func (b *batcher[K, R]) send(c *batch.Call[K, item[R], struct{}]) {
 	b.Close(c)
-	said, err := callFor(len(c.Asks), b.n.q.bounded(c.Asks[0].hold.lease), b.n, func(ctx context.Context) ([]R, error) {
+	replies, err := callFor(len(c.Asks), b.n.q.bounded(c.Asks[0].hold.lease), b.n, func(ctx context.Context) ([]R, error) {
 		return b.call(ctx, c.Kind, c.Asks)
 	})
 	if len(c.Asks) > 1 && scripts.Replied(err) && scripts.OutcomeOf(err) == scripts.Refused {
@@ -54,14 +54,14 @@ func (b *batcher[K, R]) send(c *batch.Call[K, item[R], struct{}]) {
 		}
 		return
 	}
-	b.answer(c.Asks, said, err)
+	b.answer(c.Asks, replies, err)
 }
 
-func (b *batcher[K, R]) answer(items []item[R], said []R, err error) {
+func (b *batcher[K, R]) answer(items []item[R], replies []R, err error) {
 	for i, a := range items {
 		var one R
 		if err == nil {
-			one = said[i]
+			one = replies[i]
 		}
 		a.done(b.n, one, b.note(a.hold, one, err))
 	}

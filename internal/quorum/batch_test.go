@@ -17,7 +17,7 @@ import (
 // answered is a function that gets the answer of a node, and where the answer then is.
 func answered[R any]() (done func(*node, R, error), came chan answer[R]) {
 	came = make(chan answer[R], 1)
-	return func(n *node, said R, err error) { came <- answer[R]{n, said, err} }, came
+	return func(n *node, reply R, err error) { came <- answer[R]{n, reply, err} }, came
 }
 
 // beginAsk begins to ask a node for a hold, and beginEnd to end one there, in a batch with other
@@ -63,15 +63,15 @@ func TestBatch(t *testing.T) {
 		c := r.warm()
 		n := c.nodes[0]
 		calls := c.requests(0, "")
-		require.True(t, (<-beginAsk(n, c.newHold("held", ownY, lease), false)).said.OK)
+		require.True(t, (<-beginAsk(n, c.newHold("held", ownY, lease), false)).reply.OK)
 		for _, fenced := range []bool{false, true} {
 			asks, mine := first(t, &n.asks, fenced, c.started(n, "free", fresh(ownX)))
 			same := beginAsk(n, c.newHold("held", ownX, lease), fenced)
 			require.Equal(t, 2, n.asks.Size(asks))
 			before := calls.Load()
 			n.asks.send(asks)
-			require.Equal(t, !fenced, (<-mine).said.OK) // else held by the first batch
-			require.Equal(t, ownY, (<-same).said.Holder)
+			require.Equal(t, !fenced, (<-mine).reply.OK) // else held by the first batch
+			require.Equal(t, ownY, (<-same).reply.Holder)
 			require.Equal(t, before+1, calls.Load())
 		}
 	})
@@ -86,10 +86,10 @@ func TestBatch_AsManyAnswersAsAsks(t *testing.T) {
 		require.NoError(t, err)
 		asks := []scripts.Ask{{Key: "a", Owner: ownX, Lease: lease}, {Key: "b", Owner: ownX, Lease: lease}}
 		for _, places := range []int{1, 3} {
-			said := make([]scripts.NodeReply, places)
-			err = n.script.AcquireVoted(t.Context(), vote, false, asks, said)
+			replies := make([]scripts.NodeReply, places)
+			err = n.script.AcquireVoted(t.Context(), vote, false, asks, replies)
 			require.Equal(t, scripts.Unknown, scripts.OutcomeOf(err), "%v", err)
-			require.Equal(t, make([]scripts.NodeReply, places), said)
+			require.Equal(t, make([]scripts.NodeReply, places), replies)
 		}
 		require.NoError(t, n.script.AcquireVoted(t.Context(), vote, false, asks, make([]scripts.NodeReply, 2)))
 	})
@@ -108,7 +108,7 @@ func TestBatch_FaultsOfOthers(t *testing.T) {
 		require.Equal(t, scripts.Refused, scripts.OutcomeOf((<-foreign).err))
 		a := <-mine
 		require.NoError(t, a.err)
-		require.True(t, a.said.OK)
+		require.True(t, a.reply.OK)
 
 		ends, refused := first(t, &n.ends, struct{}{}, c.holdOn(n, "foreign", ownX, part{state: present}))
 		h := c.holdOn(n, "key", ownX, part{state: present})
@@ -132,7 +132,7 @@ func TestBatch_OneIsOver(t *testing.T) {
 		other := beginAsk(n, over, false)
 		c.finish(over, true, 0)
 		n.asks.send(asks)
-		require.True(t, (<-mine).said.OK)
+		require.True(t, (<-mine).reply.OK)
 		require.Equal(t, errOver, (<-other).err)
 		require.True(t, over.forgotten(n))
 		require.Equal(t, errOver, (<-beginAsk(n, over, false)).err, "it is not sent later either")
@@ -190,7 +190,7 @@ func TestBatch_Releases(t *testing.T) {
 		c := r.warm()
 		n := c.nodes[0]
 		for _, key := range []string{"held", "wrong"} {
-			require.True(t, (<-beginAsk(n, c.newHold(key, ownX, lease), false)).said.OK)
+			require.True(t, (<-beginAsk(n, c.newHold(key, ownX, lease), false)).reply.OK)
 		}
 		r.do(0, "SET", "wrong", "a string")
 		calls := c.requests(0, "")
@@ -234,7 +234,7 @@ func TestBatch_ReleaseAwaitsTheAnswer(t *testing.T) {
 		ended := beginEnd(n, h)
 		r.settles(ownX)
 		c.ways[0].HoldReplies(false)
-		require.True(t, (<-came).said.OK)
+		require.True(t, (<-came).reply.OK)
 		require.NoError(t, (<-ended).err)
 		require.Equal(t, 1, h.released)
 		r.settles("")

@@ -17,18 +17,18 @@ import (
 // check asks the node for its standing, and for its vote if it has one. It asks again after a
 // lost connection, which may date from before a restart. Without restart guard, it only
 // learns the server's run id.
-func (n *node) check(ctx context.Context, how scripts.CheckMode, of string) (said scripts.Standing, vote *scripts.Vote, err error) {
+func (n *node) check(ctx context.Context, how scripts.CheckMode, of string) (reply scripts.Standing, vote *scripts.Vote, err error) {
 	for range 2 {
 		if !n.q.Unguarded {
-			said, vote, err = n.script.CheckNode(ctx, how, epoch(), n.q.deployment(), of)
+			reply, vote, err = n.script.CheckNode(ctx, how, epoch(), n.q.deployment(), of)
 		} else if vote, err = n.script.Identify(ctx); err == nil {
-			said.RunID = vote.RunID()
+			reply.RunID = vote.RunID()
 		}
 		if scripts.OutcomeOf(err) != scripts.Unknown {
 			break
 		}
 	}
-	return said, vote, err
+	return reply, vote, err
 }
 
 // epoch is a random word for a marker.
@@ -47,9 +47,9 @@ func (n *node) standing(ctx context.Context) (scripts.Standing, *scripts.Vote, e
 // are marked for another deployment. The leases of that one may be longer than the
 // quarantine would be, and its quorums may share no node with ours.
 func (n *node) mark(ctx context.Context) (scripts.Standing, *scripts.Vote, error) {
-	said, vote, err := n.standing(ctx)
-	if err != nil || said.Left >= 0 {
-		return said, vote, err
+	reply, vote, err := n.standing(ctx)
+	if err != nil || reply.Left >= 0 {
+		return reply, vote, err
 	}
 	ask, cancel := context.WithTimeout(ctx, n.q.NodeTimeout)
 	defer cancel()
@@ -64,12 +64,12 @@ func (n *node) mark(ctx context.Context) (scripts.Standing, *scripts.Vote, error
 			continue
 		}
 		answered++
-		if a.said.Left >= 0 && a.said.Deployment != n.q.deployment() {
-			others, other = others+1, a.n.fit(a.said)
+		if a.reply.Left >= 0 && a.reply.Deployment != n.q.deployment() {
+			others, other = others+1, a.n.fit(a.reply)
 		}
 	}
 	if others > 0 && 2*others >= answered {
-		return said, nil, other
+		return reply, nil, other
 	}
 	return n.check(ctx, scripts.Mark, "")
 }
@@ -79,8 +79,8 @@ func (n *node) checkNow(ctx context.Context, check func(context.Context) (script
 	bounded, cancel := context.WithTimeout(ctx, max(n.q.NodeTimeout, time.Second))
 	defer cancel()
 	return detach(calls.Hide(bounded), n, func(ctx context.Context) (scripts.Standing, error) {
-		said, _, err := check(ctx)
-		return said, err
+		reply, _, err := check(ctx)
+		return reply, err
 	})
 }
 
@@ -96,21 +96,21 @@ func (tooOld) Error() string {
 func (tooOld) Unwrap() error { return holdfast.ErrOldServer }
 
 // fit says why a node can never vote as it is, or nil.
-func (n *node) fit(said scripts.Standing) error {
+func (n *node) fit(reply scripts.Standing) error {
 	q := n.q
 	switch {
 	case q.Unguarded:
 		return nil
-	case said.RunID == "":
+	case reply.RunID == "":
 		return refused(errNoRunID)
-	case !check.AtLeast(said.Version, 7, 0):
+	case !check.AtLeast(reply.Version, 7, 0):
 		return refused(tooOld{})
-	case check.Evicts(said.Policy) && !q.Evicting:
-		return refused(fmt.Errorf("may evict locks: maxmemory-policy is %q, not noeviction", said.Policy))
-	case said.Longest != q.Longest:
-		return refused(fmt.Errorf("the longest lease of this deployment is %v, not %v; WithMaxLease says how to change it", said.Longest, q.Longest))
-	case said.Nodes != len(q.nodes):
-		return refused(fmt.Errorf("this deployment has %d nodes, not %d; New says how to change that", said.Nodes, len(q.nodes)))
+	case check.Evicts(reply.Policy) && !q.Evicting:
+		return refused(fmt.Errorf("may evict locks: maxmemory-policy is %q, not noeviction", reply.Policy))
+	case reply.Longest != q.Longest:
+		return refused(fmt.Errorf("the longest lease of this deployment is %v, not %v; WithMaxLease says how to change it", reply.Longest, q.Longest))
+	case reply.Nodes != len(q.nodes):
+		return refused(fmt.Errorf("this deployment has %d nodes, not %d; New says how to change that", reply.Nodes, len(q.nodes)))
 	}
 	return nil
 }

@@ -31,9 +31,9 @@ func TestCloseLetsASharedReleaseArrive(t *testing.T) {
 		ends, _ := first(t, &n.ends, struct{}{}, c.holdOn(n, "other", ownY, part{state: present}))
 		send := sync.OnceFunc(func() { n.ends.send(ends) })
 		defer send()
-		said, err := c.Release(t.Context(), "k", ownX, 0)
+		reply, err := c.Release(t.Context(), "k", ownX, 0)
 		require.NoError(t, err)
-		require.True(t, said.Ours)
+		require.True(t, reply.Ours)
 		closed := c.closing()
 		require.True(t, c.spawn(send))
 		<-closed
@@ -69,7 +69,7 @@ func TestNothingShortIsBegunWhileClosing(t *testing.T) {
 		c := r.client()
 		n, h, kept := c.nodes[0], c.newHold("k", ownX, lease), c.newHold("kept", ownX, lease)
 		for _, h := range []*hold{h, kept} {
-			require.True(t, (<-beginAsk(n, h, false)).said.OK)
+			require.True(t, (<-beginAsk(n, h, false)).reply.OK)
 		}
 		goOn := make(chan struct{})
 		require.True(t, c.spawnShort(func() { <-goOn }))

@@ -6,9 +6,9 @@ import (
 )
 
 type answer[T any] struct {
-	n    *node
-	said T
-	err  error
+	n     *node
+	reply T
+	err   error
 }
 
 // next waits for the next answer; false if ctx is over first.
@@ -28,8 +28,8 @@ func each[T any](ctx context.Context, q *Quorum, nodes []*node, f func(*node) (T
 		came := make(chan answer[T], len(nodes))
 		for _, n := range nodes {
 			if !q.spawnShort(func() {
-				said, err := f(n)
-				came <- answer[T]{n, said, err}
+				reply, err := f(n)
+				came <- answer[T]{n, reply, err}
 			}) {
 				came <- answer[T]{n: n, err: errClosed}
 			}
@@ -43,16 +43,16 @@ func each[T any](ctx context.Context, q *Quorum, nodes []*node, f func(*node) (T
 }
 
 // all runs f for all nodes, and returns their answers. It fails if fewer than need are good.
-func all[T any](q *Quorum, need int, f func(*node) (T, error)) (said []T, err error) {
-	said, errs, good := make([]T, len(q.nodes)), make([]error, len(q.nodes)), 0
+func all[T any](q *Quorum, need int, f func(*node) (T, error)) (replies []T, err error) {
+	replies, errs, good := make([]T, len(q.nodes)), make([]error, len(q.nodes)), 0
 	for a := range each(context.Background(), q, q.nodes, f) {
-		said[a.n.index], errs[a.n.index] = a.said, a.err
+		replies[a.n.index], errs[a.n.index] = a.reply, a.err
 		if a.err == nil {
 			good++
 		}
 	}
 	if good < need {
-		return said, q.newError(need, errs)
+		return replies, q.newError(need, errs)
 	}
-	return said, nil
+	return replies, nil
 }

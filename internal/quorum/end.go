@@ -42,12 +42,12 @@ func (q *Quorum) Release(ctx context.Context, _, owner string, lastFence int64) 
 		if scripts.OutcomeOf(a.err) == scripts.Refused {
 			refused++
 		}
-		if said, enough, _ := h.outcome(q); enough {
+		if reply, enough, _ := h.outcome(q); enough {
 			q.holds.drop(owner)
-			return said, nil
+			return reply, nil
 		}
 	}
-	said, _, all := h.outcome(q) // a repairer may have got the last answer
+	reply, _, all := h.outcome(q) // a repairer may have got the last answer
 	if refused < q.lostAt() && !all {
 		return scripts.Released{}, judged{q.newError(q.quorum, errs), scripts.Unknown}
 	}
@@ -55,7 +55,7 @@ func (q *Quorum) Release(ctx context.Context, _, owner string, lastFence int64) 
 		return scripts.Released{}, q.newError(q.quorum, errs) // to be tried again, until the engine calls Abandoned
 	}
 	q.holds.drop(owner)
-	return said, nil // if not ours, the quorum was lost
+	return reply, nil // if not ours, the quorum was lost
 }
 
 // GiveUp is Release for a hold that was acquired too late. A failed round has given itself up
@@ -107,14 +107,14 @@ func (q *Quorum) giveUp(h *hold, notify bool) {
 
 // outcome combines the ends of a hold so far: whether it was ours, whether enough nodes have
 // answered to know that, and whether all have.
-func (h *hold) outcome(q *Quorum) (said scripts.Released, enough, all bool) {
+func (h *hold) outcome(q *Quorum) (reply scripts.Released, enough, all bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.released >= q.quorum {
-		said = scripts.Released{Ours: true, Listeners: h.listeners}
+		reply = scripts.Released{Ours: true, Listeners: h.listeners}
 	}
 	all = !slices.ContainsFunc(h.parts, func(p part) bool { return p != part{} })
-	return said, said.Ours || h.notOurs >= q.lostAt(), all
+	return reply, reply.Ours || h.notOurs >= q.lostAt(), all
 }
 
 // end makes one attempt to end a hold that is over on a node, after the acquires of it that
@@ -137,9 +137,9 @@ func (n *node) endNow(end ending) {
 }
 
 func (n *node) release(ctx context.Context, _ struct{}, items []ending) ([]released, error) {
-	asks, said := make([]scripts.Ending, len(items)), make([]released, len(items))
+	asks, replies := make([]scripts.Ending, len(items)), make([]released, len(items))
 	for i, end := range items {
 		asks[i], _ = end.hold.toEnd(n)
 	}
-	return said, n.script.EndEach(ctx, asks, said)
+	return replies, n.script.EndEach(ctx, asks, replies)
 }

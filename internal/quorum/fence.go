@@ -18,9 +18,9 @@ func (q *Quorum) maxSkew() int64 { return q.Longest.Microseconds() / 2 }
 
 // clocks appends the clocks of the yes nodes to room, in ascending order. Under mu.
 func (r *round) clocks(room []int64) []int64 {
-	for i, said := range r.said {
+	for i, reply := range r.replies {
 		if r.errs[i] == nil {
-			room = append(room, said.Clock)
+			room = append(room, reply.Clock)
 		}
 	}
 	slices.Sort(room)
@@ -52,9 +52,9 @@ func (r *round) mint() (first, last int64, agreed bool) {
 		if r.errs[i] != nil {
 			continue
 		}
-		first = max(first, r.said[i].Counter+1)
+		first = max(first, r.replies[i].Counter+1)
 		if agreed { // else it is not known which clocks are wrong
-			n.compare(time.Duration(r.said[i].Clock-clock) * time.Microsecond)
+			n.compare(time.Duration(r.replies[i].Clock-clock) * time.Microsecond)
 		}
 	}
 	if !agreed {
@@ -68,7 +68,7 @@ func (r *round) disagree() {
 	clocks := r.clocks(nil)
 	middle := clocks[(len(clocks)-1)/2]
 	for i, n := range r.q.nodes {
-		d := r.said[i].Clock - middle
+		d := r.replies[i].Clock - middle
 		if r.errs[i] == nil && max(d, -d) > r.q.maxSkew()/2 { // else a quorum would agree
 			by := time.Duration(d) * time.Microsecond
 			r.errs[i] = judged{fmt.Errorf("no vote with fencing: its clock differs from the other nodes' by %v", by), scripts.Unavailable}

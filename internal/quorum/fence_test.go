@@ -46,9 +46,9 @@ func (r *harness) fenceOf(c *client, own string, giveBack bool) scripts.Acquired
 	if giveBack {
 		used = a.Fence
 	}
-	said, err := c.Release(r.t.Context(), "k", c.owner, used)
+	reply, err := c.Release(r.t.Context(), "k", c.owner, used)
 	require.NoError(r.t, err)
-	require.True(r.t, said.Ours)
+	require.True(r.t, reply.Ours)
 	r.settles("", "", "")
 	return a
 }

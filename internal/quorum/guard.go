@@ -109,12 +109,12 @@ func (n *node) known() (*scripts.Vote, <-chan struct{}, error) {
 func (n *node) learn(done chan struct{}) {
 	ctx, cancel := context.WithTimeout(n.q.bounds.Base, max(n.q.NodeTimeout, time.Second))
 	defer cancel()
-	said, vote, err := n.mark(calls.Hide(ctx))
+	reply, vote, err := n.mark(calls.Hide(ctx))
 	if planted.NoQuarantine && err == nil && vote == nil {
-		said, vote, err = n.check(ctx, scripts.Activate, said.Epoch)
+		reply, vote, err = n.check(ctx, scripts.Activate, reply.Epoch)
 	}
 	if err == nil {
-		err = n.fit(said)
+		err = n.fit(reply)
 	}
 	refusal := err
 	if err == nil && vote != nil {
@@ -128,11 +128,11 @@ func (n *node) learn(done chan struct{}) {
 	g.checked.Store(int64(time.Since(n.q.made)))
 	wait := 100 * time.Millisecond
 	if err == nil && vote == nil {
-		err = noVote{said.Left}
-		wait = min(said.Left, time.Second)
-		if g.logged != said.Epoch {
-			g.logged = said.Epoch
-			n.q.Logger.Warn("holdfast: multilock: a node has no vote yet: "+quarantined, "node", n.name, "for", said.Left)
+		err = noVote{reply.Left}
+		wait = min(reply.Left, time.Second)
+		if g.logged != reply.Epoch {
+			g.logged = reply.Epoch
+			n.q.Logger.Warn("holdfast: multilock: a node has no vote yet: "+quarantined, "node", n.name, "for", reply.Left)
 		}
 	}
 	if err != nil {
@@ -164,8 +164,8 @@ func (n *node) refresh(vote *scripts.Vote) {
 	}
 	n.q.spawn(func() {
 		good, err := call(n.q.bounded(0), n, func(ctx context.Context) (bool, error) {
-			said, good, err := n.script.CheckVote(ctx, vote, n.q.deployment())
-			return good && n.fit(said) == nil, err
+			reply, good, err := n.script.CheckVote(ctx, vote, n.q.deployment())
+			return good && n.fit(reply) == nil, err
 		})
 		if err == nil && !good {
 			n.guard.revoke(vote)

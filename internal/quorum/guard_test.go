@@ -58,11 +58,11 @@ func TestG1_GuardAgainstNodesThatForget(t *testing.T) {
 				if now := r.servers[1].Addr(); y.ways[1].Target() != now {
 					y.ways[1].Swap(now)
 				}
-				said := y.refused(ownY)
-				require.ErrorIs(t, said[0], holdfast.ErrHeld)
-				require.ErrorAs(t, said[1], new(noVote))
+				answers := y.refused(ownY)
+				require.ErrorIs(t, answers[0], holdfast.ErrHeld)
+				require.ErrorAs(t, answers[1], new(noVote))
 				// The third would give the key, or has given it to an earlier round of clients that may not have it.
-				require.True(t, said[2] == nil || errors.Is(said[2], holdfast.ErrHeld), "%v", said[2])
+				require.True(t, answers[2] == nil || errors.Is(answers[2], holdfast.ErrHeld), "%v", answers[2])
 			}
 		})
 	}

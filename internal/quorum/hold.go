@@ -191,9 +191,9 @@ func (h *hold) toEnd(n *node) (how scripts.Ending, need bool) {
 }
 
 // ended notes the answer to a call that ends a hold.
-func (n *node) ended(h *hold, said released, err error) error {
+func (n *node) ended(h *hold, reply released, err error) error {
 	if err == nil {
-		err = said.Err
+		err = reply.Err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -203,9 +203,9 @@ func (n *node) ended(h *hold, said released, err error) error {
 	case err != nil:
 		p.state = min(p.state, present)
 		p.tried = p.tried || scripts.OutcomeOf(err).MayHaveRun()
-	case said.Value.Ours || p.tried:
+	case reply.Value.Ours || p.tried:
 		h.released++
-		h.listeners = max(h.listeners, said.Value.Listeners)
+		h.listeners = max(h.listeners, reply.Value.Listeners)
 		*p = part{}
 	default:
 		h.notOurs++

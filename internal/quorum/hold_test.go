@@ -54,7 +54,7 @@ func TestF7_TombstoneIsNobodysHold(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, r *harness) {
 		q := r.client().Quorum
 		h := q.newHold("k", ownX, lease)
-		a := &round{q: q, hold: h, said: make([]scripts.NodeReply, 1), errs: []error{errPending}, pending: 1, decided: make(chan struct{})}
+		a := &round{q: q, hold: h, replies: make([]scripts.NodeReply, 1), errs: []error{errPending}, pending: 1, decided: make(chan struct{})}
 		a.answered(q.nodes[0], scripts.NodeReply{Acquired: scripts.Acquired{Gone: true}}, nil)
 		<-a.decided
 		require.Equal(t, errOver, a.errs[0])
@@ -75,11 +75,11 @@ func TestF7_LateAnswerOfWhatIsSettled(t *testing.T) {
 		require.False(t, h.start(n), "its end would forget that an acquire is flying")
 		require.NoError(t, (<-beginEnd(n, h)).err)
 		require.True(t, h.forgotten(n))
-		said := make([]scripts.NodeReply, 1)
+		replies := make([]scripts.NodeReply, 1)
 		ask := []scripts.Ask{{Key: h.key, Owner: h.owner, Lease: h.lease}}
-		require.NoError(t, n.script.AcquireVoted(t.Context(), vote, false, ask, said))
-		require.True(t, said[0].Gone)
-		for _, late := range []bool{said[0].OK, true} {
+		require.NoError(t, n.script.AcquireVoted(t.Context(), vote, false, ask, replies))
+		require.True(t, replies[0].Gone)
+		for _, late := range []bool{replies[0].OK, true} {
 			h.replied(n, late)
 			require.True(t, h.forgotten(n))
 		}
@@ -105,9 +105,9 @@ func TestRepairDoesNotReplaceARelease(t *testing.T) {
 func TestFailedEndIsRepeated(t *testing.T) {
 	inBubbles(t, 3, map[string]func(x *client, h *hold){
 		"released": func(x *client, _ *hold) {
-			said, err := x.Release(x.t.Context(), "k", ownX, 0)
+			reply, err := x.Release(x.t.Context(), "k", ownX, 0)
 			require.NoError(x.t, err)
-			require.True(x.t, said.Ours)
+			require.True(x.t, reply.Ours)
 		},
 		"lost":     func(x *client, _ *hold) { x.Abandoned("k", ownX) },
 		"given up": func(x *client, h *hold) { x.giveUp(h, false) },
@@ -126,9 +126,9 @@ func TestReleaseThatTheRepairerHasDone(t *testing.T) {
 		for _, n := range c.finish(h, true, 0) {
 			require.NoError(t, (<-beginEnd(n, h)).err)
 		}
-		said, err := c.Release(t.Context(), "k", ownX, 0)
+		reply, err := c.Release(t.Context(), "k", ownX, 0)
 		require.NoError(t, err)
-		require.True(t, said.Ours)
+		require.True(t, reply.Ours)
 	})
 }
 

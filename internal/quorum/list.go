@@ -48,7 +48,7 @@ func (q *Quorum) Scans(_ context.Context, match string) ([]scripts.Scan, error) 
 
 // InspectEach returns what Inspect does, for each of names. One round trip to each node.
 func (q *Quorum) InspectEach(_ context.Context, names []string) ([]scripts.Result[scripts.Holder], error) {
-	said, err := all(q, q.quorum, func(n *node) ([]scripts.Result[scripts.Holder], error) {
+	replies, err := all(q, q.quorum, func(n *node) ([]scripts.Result[scripts.Holder], error) {
 		return call(q.bounded(0), n, func(ctx context.Context) ([]scripts.Result[scripts.Holder], error) {
 			return n.script.InspectEach(ctx, names)
 		})
@@ -58,8 +58,8 @@ func (q *Quorum) InspectEach(_ context.Context, names []string) ([]scripts.Resul
 	}
 	results := make([]scripts.Result[scripts.Holder], len(names))
 	for i := range names {
-		holders, errs, good := make([]scripts.Holder, len(said)), make([]error, len(said)), 0
-		for n, of := range said {
+		holders, errs, good := make([]scripts.Holder, len(replies)), make([]error, len(replies)), 0
+		for n, of := range replies {
 			errs[n] = errAway
 			if of != nil {
 				holders[n], errs[n] = of[i].Value, of[i].Err

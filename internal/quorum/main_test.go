@@ -267,7 +267,7 @@ func (c *client) takes(own string) (a scripts.Acquired) {
 // the last answer of each.
 func (c *client) refused(own string) []error {
 	c.t.Helper()
-	said, rounds := slices.Repeat([]error{errPending}, len(c.nodes)), 0
+	answers, rounds := slices.Repeat([]error{errPending}, len(c.nodes)), 0
 	locktest.Await(c.t, func() bool {
 		a, err := c.get(fresh(own))
 		require.False(c.t, a.OK, "a second holder")
@@ -278,13 +278,13 @@ func (c *client) refused(own string) []error {
 		require.ErrorAs(c.t, err, &e)
 		for i, n := range e.Nodes {
 			if errors.Is(n.Err, holdfast.ErrHeld) || scripts.OutcomeOf(n.Err) != scripts.Unknown { // else a connection was lost
-				said[i] = n.Err
+				answers[i] = n.Err
 			}
 		}
 		rounds++
-		return rounds >= 5 && !slices.Contains(said, errPending)
+		return rounds >= 5 && !slices.Contains(answers, errPending)
 	})
-	return said
+	return answers
 }
 
 // vote says why a node has no vote, as this client sees it; nil if it has one.
@@ -306,11 +306,11 @@ func (c *client) requireNoVote(node int) {
 // checked makes a check of its own.
 func checked(t *testing.T, n *node, how scripts.CheckMode, of string) scripts.Standing {
 	t.Helper()
-	said, err := n.checkNow(t.Context(), func(ctx context.Context) (scripts.Standing, *scripts.Vote, error) {
+	reply, err := n.checkNow(t.Context(), func(ctx context.Context) (scripts.Standing, *scripts.Vote, error) {
 		return n.check(ctx, how, of)
 	})
 	require.NoError(t, err)
-	return said
+	return reply
 }
 
 // holders are the holders of "k" on each node; "": none.

@@ -123,8 +123,8 @@ func (q *Quorum) awaited(done func(*node, released, error)) func(*node, released
 		return done
 	}
 	q.short.Add(1)
-	return func(n *node, said released, err error) {
+	return func(n *node, reply released, err error) {
 		defer q.short.Done()
-		done(n, said, err)
+		done(n, reply, err)
 	}
 }

@@ -69,14 +69,14 @@ func (rn *renewal) ask(n *node, lease time.Duration) error {
 		return n.absence()
 	}
 	type answer struct {
-		said []scripts.Answer
-		vote *scripts.Vote // nil: a yes does not count
+		answers []scripts.Answer
+		vote    *scripts.Vote // nil: a yes does not count
 	}
 	a, err := call(rn.q.bounded(lease), n, func(ctx context.Context) (answer, error) {
 		vote, _ := n.voting(ctx) // without one, only "not ours" counts
-		a := answer{said: make([]scripts.Answer, len(rn.keys))}
+		a := answer{answers: make([]scripts.Answer, len(rn.keys))}
 		n.extends()
-		counts, err := n.script.RenewVoted(ctx, vote, lease, rn.keys, rn.owners, rn.entries, a.said)
+		counts, err := n.script.RenewVoted(ctx, vote, lease, rn.keys, rn.owners, rn.entries, a.answers)
 		if counts {
 			a.vote = vote
 		} else if err == nil && vote != nil {
@@ -94,7 +94,7 @@ func (rn *renewal) ask(n *node, lease time.Duration) error {
 		}
 		rn.runIDs[n.index] = run
 	}
-	for i, a := range a.said {
+	for i, a := range a.answers {
 		switch {
 		case a == scripts.NotOurs:
 			rn.no[i] |= 1 << n.index
@@ -165,7 +165,7 @@ func (q *Quorum) Recount(ctx context.Context, _, owner string, entries scripts.E
 		errs[a.n.index] = a.err
 		switch {
 		case a.err != nil:
-		case a.said:
+		case a.reply:
 			yes++
 		default:
 			no++

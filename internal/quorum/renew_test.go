@@ -100,9 +100,9 @@ func TestRenewFindsTheNewVote(t *testing.T) {
 		x, _ := r.settled()
 		r.do(2, "DEL", marker)
 		other := r.client().nodes[2]
-		said := checked(t, other, scripts.Mark, "")
-		said = checked(t, other, scripts.Activate, said.Epoch)
-		require.Zero(t, said.Left)
+		reply := checked(t, other, scripts.Mark, "")
+		reply = checked(t, other, scripts.Activate, reply.Epoch)
+		require.Zero(t, reply.Left)
 		x.cutOff(1)
 		_, _ = x.renew("k", ownX)
 		settle()

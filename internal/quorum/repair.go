@@ -213,14 +213,14 @@ func (n *node) do(j *job) error {
 // deadline stays that of the quorum.
 func (n *node) add(h *hold) error {
 	came := make(chan answer[scripts.NodeReply], 1)
-	n.ask(h, false, func(_ *node, said scripts.NodeReply, err error) { came <- answer[scripts.NodeReply]{n, said, err} })
+	n.ask(h, false, func(_ *node, reply scripts.NodeReply, err error) { came <- answer[scripts.NodeReply]{n, reply, err} })
 	a := <-came
 	switch {
 	case a.err != nil:
 		return a.err
-	case a.said.Holder != "": // usually with its release under way
+	case a.reply.Holder != "": // usually with its release under way
 		return errTaken
-	case !a.said.OK:
+	case !a.reply.OK:
 		return nil
 	}
 	if entries := h.counted(); entries.Count > 1 || entries.Label != nil {

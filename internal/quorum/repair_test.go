@@ -72,9 +72,9 @@ func TestF7_AcquireArrivesAfterTheRelease(t *testing.T) {
 		r.settles(ownX, ownX, "")
 		x.sockets[2].Drop()         // calls already sent still arrive
 		r.settles(ownX, ownX, ownX) // it was sent once more
-		said, err := x.Release(t.Context(), "k", ownX, 0)
+		reply, err := x.Release(t.Context(), "k", ownX, 0)
 		require.NoError(t, err)
-		require.True(t, said.Ours)
+		require.True(t, reply.Ours)
 		r.settles("", "", "")
 		require.True(t, locktest.Exists(t, r.servers[2], gone))
 		evalshas := func() int { return locktest.Stat(t, r.servers[2], "commandstats", "cmdstat_evalsha:calls=") }

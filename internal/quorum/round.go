@@ -24,7 +24,7 @@ type round struct {
 	reserve int64 // fence numbers to reserve, with fencing
 
 	mu       sync.Mutex
-	said     []scripts.NodeReply // by node; of those that answered
+	replies  []scripts.NodeReply // by node; of those that answered
 	errs     []error             // by node; errPending until it has answered
 	yes      int
 	held     int // nodes that said that another has it
@@ -43,7 +43,7 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	h := q.newHold(key, owner, lease)
 	r := &round{
 		q: q, hold: h, reserve: reserve,
-		said: make([]scripts.NodeReply, len(q.nodes)), errs: make([]error, len(q.nodes)),
+		replies: make([]scripts.NodeReply, len(q.nodes)), errs: make([]error, len(q.nodes)),
 	}
 	q.holds.put(h) // so that a caller that leaves during the round can give it up by the owner
 	if err := ctx.Err(); err != nil {
@@ -112,7 +112,7 @@ func (r *round) winsSplit() (others []*node) {
 	votes := map[string]int{}
 	for i, n := range r.q.nodes {
 		if r.errs[i] == holdfast.ErrHeld {
-			votes[r.said[i].Holder]++
+			votes[r.replies[i].Holder]++
 			others = append(others, n)
 		}
 	}
@@ -141,16 +141,16 @@ func rank(owner string) uint64 {
 func (r *round) enough() bool { return r.yes >= r.q.need && (!r.q.Fencing || r.clock() > 0) }
 
 // answered notes the answer of a node. A node that the round was won without is asked again.
-func (r *round) answered(n *node, said scripts.NodeReply, err error) {
-	if err == nil && said.Gone {
+func (r *round) answered(n *node, reply scripts.NodeReply, err error) {
+	if err == nil && reply.Gone {
 		err = errOver
 	}
 	r.mu.Lock()
 	late := r.complete
-	r.said[n.index], r.errs[n.index] = said, err
+	r.replies[n.index], r.errs[n.index] = reply, err
 	switch {
-	case err == nil && said.OK:
-		if other := r.q.sameServerAs(n, said.RunID, r.runIDOf); other != nil {
+	case err == nil && reply.OK:
+		if other := r.q.sameServerAs(n, reply.RunID, r.runIDOf); other != nil {
 			r.errs[n.index] = sameServer{other, n}
 			r.hold.lacks(n) // so that writeBack does not count it
 		} else {
@@ -173,15 +173,15 @@ func (r *round) answered(n *node, said scripts.NodeReply, err error) {
 	switch {
 	case missing:
 		n.repair(r.hold) // if a quorum has it without this node
-	case late && said.OK && r.q.Fencing: // the quorum has the number without this node
+	case late && reply.OK && r.q.Fencing: // the quorum has the number without this node
 		r.q.spawn(func() { _ = n.raise(r.hold) })
 	}
 }
 
 // runIDOf is the run id of a node that has said yes, else "".
 func (r *round) runIDOf(n *node) string {
-	if said := &r.said[n.index]; said.OK {
-		return said.RunID
+	if reply := &r.replies[n.index]; reply.OK {
+		return reply.RunID
 	}
 	return ""
 }
@@ -233,8 +233,8 @@ func (r *round) failed() (scripts.Acquired, error) {
 		}
 	}
 	e := r.q.newError(r.q.need, answers)
-	for i, said := range r.said {
-		if by := errs.HeldBy(""); r.errs[i] == holdfast.ErrHeld && errors.As(said.Why, &by) && by != "" {
+	for i, reply := range r.replies {
+		if by := errs.HeldBy(""); r.errs[i] == holdfast.ErrHeld && errors.As(reply.Why, &by) && by != "" {
 			e.Nodes[i].Err = heldBy(by)
 		}
 	}
@@ -243,16 +243,16 @@ func (r *round) failed() (scripts.Acquired, error) {
 	}
 	of, left := map[string]int{}, make([]time.Duration, 0, r.held)
 	split := true
-	for i, said := range r.said {
+	for i, reply := range r.replies {
 		if r.errs[i] != holdfast.ErrHeld {
 			continue
 		}
-		of[said.Holder]++
-		split = split && of[said.Holder] < r.q.need
-		if said.Remaining == scripts.NoExpiry {
-			said.Remaining = math.MaxInt64
+		of[reply.Holder]++
+		split = split && of[reply.Holder] < r.q.need
+		if reply.Remaining == scripts.NoExpiry {
+			reply.Remaining = math.MaxInt64
 		}
-		left = append(left, said.Remaining)
+		left = append(left, reply.Remaining)
 	}
 	// Retry when enough nodes can be free: those that said yes, those that have not answered,
 	// and the first of the others where the hold ends.

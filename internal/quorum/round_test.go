@@ -50,7 +50,7 @@ func TestRetryDelay_Bounds(t *testing.T) {
 // another (h), nothing in time (s), no vote (n, v), a refusal (r) or words of a proxy (p), was
 // away (a), or was not asked, as the round had been given up (o).
 func TestFailedRoundIsJudged(t *testing.T) {
-	said := map[rune]error{
+	byLetter := map[rune]error{
 		'y': nil, 'h': holdfast.ErrHeld, 's': calls.ErrNoAnswer, 'a': errAway, 'o': errOver, 'n': noVote{time.Second}, 'v': errVoid,
 		'r': refused(fmt.Errorf("a call: %w", &rueidis.RedisError{})),
 		'p': judged{errors.New("upstream failure"), scripts.Doubtful},
@@ -82,10 +82,10 @@ func TestFailedRoundIsJudged(t *testing.T) {
 		"hhhoo": holdfast.ErrNotAcquired,
 	} {
 		q := &Quorum{need: 3}
-		r := &round{q: q, said: make([]scripts.NodeReply, 5)}
+		r := &round{q: q, replies: make([]scripts.NodeReply, 5)}
 		for _, c := range answers {
 			q.nodes = append(q.nodes, &node{})
-			r.errs = append(r.errs, said[c])
+			r.errs = append(r.errs, byLetter[c])
 		}
 		got, err := r.failed()
 		require.False(t, got.OK)
@@ -116,7 +116,7 @@ func (noKey) KeyRefused() bool { return true }
 // where the first make the difference may the call succeed when they allow it.
 func TestRefusedKeyMakesTheDifference(t *testing.T) {
 	r := judged{errors.New("refused"), scripts.Refused}
-	said := map[rune]error{'y': nil, 'k': noKey{r}, 'r': r, 's': calls.ErrNoAnswer}
+	byLetter := map[rune]error{'y': nil, 'k': noKey{r}, 'r': r, 's': calls.ErrNoAnswer}
 	for answers, want := range map[string]bool{
 		"kkkkk": true, "kkkyy": true, "rrkyy": true, "rkkss": true,
 		"rrryk": false, "rrrkk": false, "kkyyy": false, "kksss": false,
@@ -124,7 +124,7 @@ func TestRefusedKeyMakesTheDifference(t *testing.T) {
 		q := &Quorum{}
 		var errs []error
 		for _, c := range answers {
-			q.nodes, errs = append(q.nodes, &node{}), append(errs, said[c])
+			q.nodes, errs = append(q.nodes, &node{}), append(errs, byLetter[c])
 		}
 		err := q.newError(3, errs)
 		require.Equal(t, want, scripts.KeyRefused(err), answers)
@@ -139,7 +139,7 @@ func TestG4_RemainingIsThatOfTheNodesNeeded(t *testing.T) {
 	free, pending, failed := time.Duration(-10), time.Duration(-11), time.Duration(-12)
 	for name, c := range map[string]struct {
 		need int
-		said []time.Duration // what is left of another's hold on each node
+		left []time.Duration // what is left of another's hold on each node
 		want time.Duration
 	}{
 		"all held":                    {3, []time.Duration{50, 10, 40, 20, 30}, 30},
@@ -155,8 +155,8 @@ func TestG4_RemainingIsThatOfTheNodesNeeded(t *testing.T) {
 		"one node":                    {1, []time.Duration{7}, 7},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &round{q: &Quorum{quorum: len(c.said)/2 + 1, need: c.need}}
-			for _, left := range c.said {
+			r := &round{q: &Quorum{quorum: len(c.left)/2 + 1, need: c.need}}
+			for _, left := range c.left {
 				r.q.nodes = append(r.q.nodes, &node{})
 				b, err := scripts.NodeReply{}, holdfast.ErrHeld
 				switch left {
@@ -172,7 +172,7 @@ func TestG4_RemainingIsThatOfTheNodesNeeded(t *testing.T) {
 					b.Holder, b.Remaining = ownO, left
 					r.held++
 				}
-				r.said, r.errs = append(r.said, b), append(r.errs, err)
+				r.replies, r.errs = append(r.replies, b), append(r.errs, err)
 			}
 			a, err := r.failed()
 			require.NoError(t, err)
@@ -185,7 +185,7 @@ func TestG4_RemainingIsThatOfTheNodesNeeded(t *testing.T) {
 func TestErrorOfARoundNamesHolders(t *testing.T) {
 	r := &round{q: &Quorum{quorum: 2, need: 2, nodes: []*node{{}, {}, {}}}, held: 1}
 	r.errs = []error{holdfast.ErrHeld, calls.ErrNoAnswer, errAway}
-	r.said = []scripts.NodeReply{{Acquired: scripts.Acquired{Remaining: time.Second, Why: errs.HeldBy("a")}, Holder: ownO}, {}, {}}
+	r.replies = []scripts.NodeReply{{Acquired: scripts.Acquired{Remaining: time.Second, Why: errs.HeldBy("a")}, Holder: ownO}, {}, {}}
 	_, err := r.failed()
 	require.ErrorContains(t, err, `held by "a"`)
 	require.ErrorIs(t, err.(*Error).Nodes[0].Err, holdfast.ErrHeld)

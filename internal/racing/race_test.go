@@ -42,7 +42,7 @@ func TestG4_AReleaseStepsBackForTheOtherListeners(t *testing.T) {
 	for name, c := range map[string]struct {
 		handover    time.Duration
 		waits, hear bool
-		said        scripts.Released
+		released    scripts.Released
 		distance    uint64
 	}{
 		"subscribed":         {time.Second, true, true, scripts.Released{Ours: true, Listeners: 3}, 2},
@@ -65,7 +65,7 @@ func TestG4_AReleaseStepsBackForTheOtherListeners(t *testing.T) {
 			}
 			r.Departs(k)
 			require.Equal(t, c.hear, met(k) != nil && met(k).turns.coming == 1)
-			r.Released(k, c.said)
+			r.Released(k, c.released)
 			if c.hear {
 				require.Zero(t, met(k).turns.coming)
 				require.Equal(t, c.distance == 0, met(k).probe, "the loop tries at once, unless others have their turns")

@@ -100,17 +100,17 @@ func (r *racing) Departs(k *engine.Key) {
 }
 
 // Released begins the turns of the other processes, if there are waiters here.
-func (r *racing) Released(k *engine.Key, said scripts.Released) {
+func (r *racing) Released(k *engine.Key, released scripts.Released) {
 	if p := met(k); p != nil {
 		p.turns.departed()
 	}
-	if said.Ours && k.FirstWaiter() != nil && r.engine.LocalHandover > 0 {
-		p, others := raceOf(k), said.Listeners
+	if released.Ours && k.FirstWaiter() != nil && r.engine.LocalHandover > 0 {
+		p, others := raceOf(k), released.Listeners
 		if p.before.Live {
 			others--
 		}
 		p.turns.stepBack(others, p.before, time.Now(), r.engine.RTT())
-		if p.before.Live && said.Listeners > 0 { // else it has published nothing
+		if p.before.Live && released.Listeners > 0 { // else it has published nothing
 			p.turns.published()
 		}
 		p.contended = p.contended || others > 0

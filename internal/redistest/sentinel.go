@@ -156,11 +156,11 @@ func (s *Sentinel) AwaitReplicas(t testing.TB) {
 			return false
 		}
 		for _, one := range s.servers {
-			said := role(one)
-			if one == master || len(said) == 0 {
+			reply := role(one)
+			if one == master || len(reply) == 0 {
 				continue
 			}
-			if len(said) < 4 || said[2] != strconv.Itoa(master.port) || said[3] != "connected" {
+			if len(reply) < 4 || reply[2] != strconv.Itoa(master.port) || reply[3] != "connected" {
 				return false
 			}
 			running++
@@ -210,8 +210,8 @@ func (s *Sentinel) await(t testing.TB, what string, met func() bool) {
 // host and the port of its master, and how their link stands; none if it does not answer.
 func role(s *Server) (words []string) {
 	m, _ := s.TryDo("ROLE")
-	said, _ := m.ToArray()
-	for _, one := range said {
+	reply, _ := m.ToArray()
+	for _, one := range reply {
 		word, _ := one.ToString() // "" for a number
 		if port, err := one.ToInt64(); err == nil {
 			word = strconv.FormatInt(port, 10)

@@ -138,8 +138,8 @@ func (s *TLSServer) Port() int { return s.port }
 // hasTLS says whether the program knows TLS. It ends at once in any case, for want of a
 // certificate or of TLS.
 var hasTLS = sync.OnceValue(func() bool {
-	said, _ := exec.Command(program(), "--port", "0", "--tls-port", "1").CombinedOutput()
-	return strings.Contains(string(said), "tls-cert-file")
+	output, _ := exec.Command(program(), "--port", "0", "--tls-port", "1").CombinedOutput()
+	return strings.Contains(string(output), "tls-cert-file")
 })
 
 // Config is that of a client of the server, with a certificate.

@@ -99,9 +99,9 @@ func TestSharing_Queued(t *testing.T) {
 
 	_, err = q.Enter(ctx, "b", owner("7"))
 	require.NoError(t, err)
-	said, err := q.Release(ctx, "b", owner("5"), 0, false, owner("7")) // served in the run
+	reply, err := q.Release(ctx, "b", owner("5"), 0, false, owner("7")) // served in the run
 	require.NoError(t, err)
-	require.Equal(t, scripts.Passed{Ours: true}, said)
+	require.Equal(t, scripts.Passed{Ours: true}, reply)
 	_, err = q.Release(ctx, "free", owner("8"), 0, true)
 	require.NoError(t, err)
 	a, err := q.Acquire(ctx, "free", owner("8"), lease, 1)

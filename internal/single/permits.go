@@ -44,11 +44,11 @@ func NewPermits(client rueidis.Client, c engine.Config, n int) (*engine.Engine, 
 // Acquire takes a permit, alone or in a batch. That others have agreed on another number is an
 // error.
 func (p *Permits) Acquire(ctx context.Context, key, owner string, lease time.Duration, _ int64) (scripts.Acquired, error) {
-	said, err := p.acquires.do(ctx, none{}, scripts.Ask{Key: key, Owner: owner, Lease: lease})
-	if err == nil && said.Agreed != 0 {
-		return scripts.Acquired{}, disagreed{&holdfast.PermitsError{Wanted: p.n, Agreed: said.Agreed}}
+	reply, err := p.acquires.do(ctx, none{}, scripts.Ask{Key: key, Owner: owner, Lease: lease})
+	if err == nil && reply.Agreed != 0 {
+		return scripts.Acquired{}, disagreed{&holdfast.PermitsError{Wanted: p.n, Agreed: reply.Agreed}}
 	}
-	return said, err
+	return reply, err
 }
 
 // disagreed is that error. Redis has refused the call.

@@ -103,7 +103,7 @@ func (r *shareRig) send(c *acquiring) {
 
 // unlock unlocks leases in one batch with a release of the test's own, and returns what came of them and of it. between
 // happens before the batch is sent.
-func (r *shareRig) unlock(own scripts.Ending, between func(), leases ...*holdfast.Lease) (errs []error, said scripts.Result[scripts.Released]) {
+func (r *shareRig) unlock(own scripts.Ending, between func(), leases ...*holdfast.Lease) (errs []error, released scripts.Result[scripts.Released]) {
 	c, index := r.backend.ends.Join(none{}, own, false)
 	require.Zero(r, index)
 	var came []chan error
@@ -121,9 +121,9 @@ func (r *shareRig) unlock(own scripts.Ending, between func(), leases ...*holdfas
 	}
 	<-c.Came
 	if c.Err == nil {
-		said = c.Answers[0]
+		released = c.Answers[0]
 	}
-	return errs, said
+	return errs, released
 }
 
 // held says whether Redis has the key.
@@ -162,14 +162,14 @@ func TestSharing(t *testing.T) {
 			}
 
 			before = r.calls.Load()
-			errs, said := r.unlock(scripts.Ending{Key: "a", Owner: "me", Notify: true}, func() {
+			errs, reply := r.unlock(scripts.Ending{Key: "a", Owner: "me", Notify: true}, func() {
 				r.server.Do(t, "DEL", "c")
 				r.server.Do(t, "SET", "spoilt", "a string")
 			}, b.lease, last.lease, spoilt.lease)
 			require.NoError(t, errs[0])
 			require.ErrorIs(t, errs[1], holdfast.ErrLost, "the key was gone")
 			require.ErrorContains(t, errs[2], "WRONGTYPE")
-			require.True(t, said.Value.Ours)
+			require.True(t, reply.Value.Ours)
 			require.LessOrEqual(t, r.calls.Load(), before+3)
 			require.False(t, r.held("a") || r.held("b"))
 		})
@@ -287,10 +287,10 @@ func TestSharing_Leaving(t *testing.T) {
 	r := newShareRig(t)
 	made, goOn := make(chan bool), make(chan bool)
 	many := r.backend.acquires.many
-	r.backend.acquires.many = func(ctx context.Context, f scripts.Fencing, asks []scripts.Ask, said []scripts.Result[scripts.Acquired]) error {
+	r.backend.acquires.many = func(ctx context.Context, f scripts.Fencing, asks []scripts.Ask, results []scripts.Result[scripts.Acquired]) error {
 		made <- true
 		<-goOn
-		return many(ctx, f, asks, said)
+		return many(ctx, f, asks, results)
 	}
 	c := r.first("a", "me")
 	came := make(chan error)

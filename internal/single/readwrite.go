@@ -83,15 +83,15 @@ func (r *ReadWrite) Acquire(ctx context.Context, key, owner string, lease time.D
 	if w != nil {
 		a.Wish = wishLasts
 	}
-	said, err := r.acquires.do(ctx, r.reserve(reserve), a)
+	reply, err := r.acquires.do(ctx, r.reserve(reserve), a)
 	switch {
 	case w == nil || err != nil:
-	case said.OK: // by which the wish has ended
+	case reply.OK: // by which the wish has ended
 		w.noted.Store(false)
-	case said.Remaining == scripts.NoExpiry || said.Remaining > wishAgain:
-		said.Remaining = wishAgain
+	case reply.Remaining == scripts.NoExpiry || reply.Remaining > wishAgain:
+		reply.Remaining = wishAgain
 	}
-	return said, err
+	return reply, err
 }
 
 // AcquireBeside takes the lock for a reader that writer calls.
@@ -134,12 +134,12 @@ func (r *ReadWrite) end(ctx context.Context, e scripts.Ending) (scripts.Released
 	if !r.readers && r.wish(e.Key) != nil {
 		h.Wish = wishLasts
 	}
-	said, err := r.ends.do(ctx, none{}, h)
+	reply, err := r.ends.do(ctx, none{}, h)
 	if h.Wish > 0 && !r.waits(e.Key) { // nobody waits any more, and this may have been later than the withdrawal
 		r.withdraw(e.Key)
 	}
-	said.Listeners = 0
-	return said, err
+	reply.Listeners = 0
+	return reply, err
 }
 
 // Subscribe listens to the releases of key. Until the subscription ends, callers wait for it.

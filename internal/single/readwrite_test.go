@@ -24,9 +24,9 @@ func TestALateReleaseLeavesNoWish(t *testing.T) {
 		readers, writers, b := NewReadWrite(s.Client(t), c)
 		defer func() { require.NoError(t, errors.Join(readers.Close(), writers.Close())); b.Close() }()
 		owner := "11111111-1111-4111-8111-111111111111" + ":01" + scripts.WriteSuffix
-		said, err := b.Acquire(t.Context(), "k", owner, time.Minute, 1)
+		reply, err := b.Acquire(t.Context(), "k", owner, time.Minute, 1)
 		require.NoError(t, err)
-		require.True(t, said.OK)
+		require.True(t, reply.OK)
 		sub := b.Subscribe("k")
 		goOn, over := make(chan bool), make(chan error)
 		release := b.ends.one

@@ -1,5 +1,5 @@
 -- keep: has `holds` last until `latest`, when the last of their leases ends, and `register` too, or a week if it was `resized`.
--- `kept` is 1, or what Redis said instead.
+-- `kept` is 1, or the reply instead.
 local left = math.max(latest - now, 1)
 local kept = redis.pcall('PEXPIRE', holds, string.format('%.0f', left))
 if kept == 1 then

@@ -26,8 +26,8 @@ if redis.call('EXISTS', KEYS[3]) == 1 then
 end
 --@include parts/holds.lua
 --@include parts/now.lua
-local said = redis.call('HMGET', register, 'permits', 'resized')
-local agreed, resized = said[1] or wanted, said[2]
+local reply = redis.call('HMGET', register, 'permits', 'resized')
+local agreed, resized = reply[1] or wanted, reply[2]
 local taken = redis.call('ZCOUNT', holds, live, '+inf')
 if agreed ~= wanted and not resized then
   if taken > 0 then
@@ -39,7 +39,7 @@ local ends = redis.call('ZSCORE', holds, owner)
 if ends then
   return tonumber(ends) > now and 0 or -2
 end
-if taken >= tonumber(agreed) or taken > 0 and not said[1] then -- a renewal restores the register
+if taken >= tonumber(agreed) or taken > 0 and not reply[1] then -- a renewal restores the register
   local first = redis.call('ZRANGEBYSCORE', holds, live, '+inf', 'WITHSCORES', 'LIMIT', '0', '1')
   local left, label = math.max(first[2] - now, 1), string.match(redis.call('HGET', register, first[1]) or '', '^%d+ (.+)$')
   return label and left .. ' ' .. label or left
@@ -67,7 +67,7 @@ if type(refused) ~= 'table' then
 end
 if refused then -- no permit without expiry must stay
   redis.call('ZREM', holds, owner)
-  if said[1] then
+  if reply[1] then
     redis.call('HDEL', register, owner)
   else
     redis.call('DEL', register)

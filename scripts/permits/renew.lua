@@ -33,8 +33,8 @@ local function renew(holds, register, owner)
     redis.call('ZADD', holds, 'XX', string.format('%.0f', now + lease), owner)
     return 1
   end
-  local said = redis.call('HMGET', register, 'permits', 'resized')
-  local known, resized = said[1], said[2]
+  local reply = redis.call('HMGET', register, 'permits', 'resized')
+  local known, resized = reply[1], reply[2]
   local latest = math.max(now + lease, redis.call('ZRANGE', holds, '-1', '-1', 'WITHSCORES')[2])
   redis.call('ZADD', holds, 'XX', string.format('%.0f', now + lease), owner)
   if not known then

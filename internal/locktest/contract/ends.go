@@ -192,9 +192,9 @@ func termsMaxHoldLocker(c *harness) {
 	c.lives(fixed)
 	c.unlock(fixed)
 	if c.Server != nil { // else there is no log
-		said := func() int { return strings.Count(logs.String(), `reason="the longest hold is over"`) }
-		locktest.Await(c.T, func() bool { return said() >= 3 }) // a lease ends before the log says so
-		require.Equal(c.T, 3, said(), logs.String())
+		warnings := func() int { return strings.Count(logs.String(), `reason="the longest hold is over"`) }
+		locktest.Await(c.T, func() bool { return warnings() >= 3 }) // a lease ends before the log says so
+		require.Equal(c.T, 3, warnings(), logs.String())
 	}
 	for _, key := range []string{"k", "shorter", "fixed"} {
 		c.Tidy(key)

@@ -23,9 +23,9 @@ var secrecyCases = []testCase{
 
 // logSilent loses a lease while every way to log by default is watched.
 func logSilent(c *harness) {
-	var said redistest.Log
+	var logged redistest.Log
 	before, flags := slog.Default(), log.Flags()
-	slog.SetDefault(slog.New(slog.NewTextHandler(&said, nil)))
+	slog.SetDefault(slog.New(slog.NewTextHandler(&logged, nil)))
 	defer func() {
 		slog.SetDefault(before)
 		log.SetOutput(os.Stderr)
@@ -36,7 +36,7 @@ func logSilent(c *harness) {
 	c.ended(l, holdfast.ErrLost)
 	require.Error(c.T, locktest.ErrOf(c.Locker.TryLock(c.ctx, "k")))
 	_ = c.Locker.Close()
-	require.Empty(c.T, said.String())
+	require.Empty(c.T, logged.String())
 }
 
 // secrets goes through the errors, and through the logs and careless prints of values, with an owner and an
@@ -113,14 +113,14 @@ func secrets(c *harness) {
 	_ = l.Close()
 	note(locktest.ErrOf(l.TryLock(c.ctx, key)))
 
-	said := logs.String()
-	require.Contains(c.T, said, "lease lost")
-	require.Contains(c.T, said, "renewal failed")
+	logged := logs.String()
+	require.Contains(c.T, logged, "lease lost")
+	require.Contains(c.T, logged, "renewal failed")
 	for _, err := range errs {
 		require.Empty(c.T, locktest.Telling(err, key), "%v", err)
 	}
 	for _, secret := range append(owners, "canary-tail", "first\nline", "\xff") {
-		for _, s := range append(texts, said) {
+		for _, s := range append(texts, logged) {
 			require.NotContains(c.T, s, secret)
 		}
 	}

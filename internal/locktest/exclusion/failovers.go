@@ -74,10 +74,10 @@ func newWatch(t *testing.T, s *site) *watch {
 func (w *watch) ask(i int) {
 	now := locktest.Clock()
 	m, _ := w.site.servers[i].TryDo("ROLE")
-	said, _ := m.ToArray()
+	reply, _ := m.ToArray()
 	master := false
-	if len(said) > 0 {
-		role, _ := said[0].ToString()
+	if len(reply) > 0 {
+		role, _ := reply[0].ToString()
 		master = role == "master"
 	}
 	w.mu.Lock()
@@ -88,7 +88,7 @@ func (w *watch) ask(i int) {
 		}
 		w.masters[i], w.changed[w.site.servers[i]] = master, true
 	}
-	w.asked[i], w.silent[i] = now, len(said) == 0
+	w.asked[i], w.silent[i] = now, len(reply) == 0
 	masters := 0
 	for _, is := range w.masters {
 		if is {

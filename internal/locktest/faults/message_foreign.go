@@ -168,8 +168,8 @@ func (r *harness) publish(client rueidis.Client, channel string, messages []stri
 			for _, m := range messages {
 				cmds = append(cmds, one.B().Arbitrary(verb).Keys(channel).Args(m).Build())
 			}
-			for _, said := range one.DoMulti(locktest.Bounded(r.T), cmds...) {
-				require.NoError(r.T, said.Error())
+			for _, reply := range one.DoMulti(locktest.Bounded(r.T), cmds...) {
+				require.NoError(r.T, reply.Error())
 			}
 		}
 	}

@@ -79,9 +79,9 @@ func (m *moving) move() {
 func roleOf(t *testing.T, s locktest.Server) string {
 	t.Helper()
 	m := s.Do(t, "ROLE")
-	said, err := m.ToArray()
+	reply, err := m.ToArray()
 	require.NoError(t, err)
-	role, err := said[0].ToString()
+	role, err := reply[0].ToString()
 	require.NoError(t, err)
 	return role
 }

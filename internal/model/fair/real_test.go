@@ -117,11 +117,11 @@ func (r *modelReal) message(m modelMessage) modelMessage {
 		return m
 	}
 	select {
-	case said := <-r.heard:
-		g, ok := scripts.ParseGrant(r.key, said.Message)
-		require.True(r.t, ok, said.Message)
+	case reply := <-r.heard:
+		g, ok := scripts.ParseGrant(r.key, reply.Message)
+		require.True(r.t, ok, reply.Message)
 		for c := range r.fairs {
-			if said.Channel == r.fairs[c].Inbox(r.key) {
+			if reply.Channel == r.fairs[c].Inbox(r.key) {
 				return modelMessage{int8(c), r.grant(g)}
 			}
 		}

@@ -46,7 +46,7 @@ type modelWalk struct {
 }
 
 func (w *modelWalk) step(t *testing.T) {
-	var said, told any
+	var want, told any
 	switch n := w.IntN(100); {
 	case n < 4: // the holder's lease is over
 		w.Note("expire")
@@ -76,10 +76,10 @@ func (w *modelWalk) step(t *testing.T) {
 		modelCountFences(&reply.grant.fence, &reply.grant.fenceEnd)
 		modelCountFences(&message.grant.fence, &message.grant.fenceEnd)
 		actual := w.real.call(q)
-		said = []any{reply, message}
+		want = []any{reply, message}
 		told = []any{actual, w.real.message(message)}
 	}
-	require.Equal(t, said, told, "%v", w)
+	require.Equal(t, want, told, "%v", w)
 	should := w.redis
 	should.fence = 0
 	require.Equal(t, should, w.real.state(), "%v", w)

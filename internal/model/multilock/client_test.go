@@ -128,7 +128,7 @@ func (m *protocol) look(n int, c int8) {
 			continue
 		}
 		node.cells[i].ask = modelNoAsk
-		m.said(n, i, modelFailed)
+		m.replied(n, i, modelFailed)
 	}
 }
 
@@ -150,7 +150,7 @@ func (m *protocol) arrive(n, i int) {
 		cell.ask = modelToAsk
 	default:
 		cell.ask, cell.there = modelNoAsk, modelAbsent
-		m.said(n, i, modelSaidHeld)
+		m.replied(n, i, modelRepliedHeld)
 	}
 }
 
@@ -182,7 +182,7 @@ func (m *protocol) answered(n, i int) {
 	cell := &m.nodes[n].cells[i]
 	cell.ask, cell.there = modelNoAsk, modelPresent
 	if m.rows[i].phase == modelAsking {
-		m.said(n, i, modelSaidYes)
+		m.replied(n, i, modelRepliedYes)
 		return
 	}
 	if cell.mint = 0; m.fences {
@@ -205,11 +205,11 @@ func (m *protocol) unanswered(n, i int) {
 		cell.ask = modelToAsk
 		return
 	}
-	m.said(n, i, modelFailed)
+	m.replied(n, i, modelFailed)
 }
 
-// said takes in what a node said to an acquire.
-func (m *protocol) said(n, i int, what modelSaid) {
+// replied takes in what a node replied to an acquire.
+func (m *protocol) replied(n, i int, reply modelReply) {
 	row, cell := &m.rows[i], &m.nodes[n].cells[i]
 	switch {
 	case row.phase == modelHeld:
@@ -218,14 +218,14 @@ func (m *protocol) said(n, i int, what modelSaid) {
 	case row.phase != modelAsking && row.phase != modelFencing:
 		return
 	}
-	cell.said = what
+	cell.reply = reply
 	if row.phase == modelFencing {
 		return
 	}
 	yes, pending, need := 0, 0, m.need(m.of[i])
 	for j := range m.size(m.of[i]) {
-		switch m.nodes[j].cells[i].said {
-		case modelSaidYes:
+		switch m.nodes[j].cells[i].reply {
+		case modelRepliedYes:
 			yes++
 		case modelPending:
 			pending++

@@ -10,9 +10,9 @@ func (m *protocol) won(i int) {
 	for n := range m.nodes {
 		cell := &m.nodes[n].cells[i]
 		if m.prompt && cell.ask == modelAskedYes {
-			cell.ask, cell.there, cell.said = modelNoAsk, modelPresent, modelSaidYes
+			cell.ask, cell.there, cell.reply = modelNoAsk, modelPresent, modelRepliedYes
 		}
-		if cell.said == modelSaidYes {
+		if cell.reply == modelRepliedYes {
 			m.rows[i].fence = max(m.rows[i].fence, cell.mint)
 			cell.write, cell.gave = modelWriteSent, 1
 		}
@@ -64,10 +64,10 @@ func (m *protocol) hold(i int) {
 	}
 	for n := range m.nodes {
 		cell := &m.nodes[n].cells[i]
-		if cell.said == modelFailed || cell.said == modelSaidHeld && !m.mistakes.heldStays {
+		if cell.reply == modelFailed || cell.reply == modelRepliedHeld && !m.mistakes.heldStays {
 			m.keep(cell)
 		}
-		cell.said = modelPending
+		cell.reply = modelPending
 	}
 }
 

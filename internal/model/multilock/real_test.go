@@ -71,23 +71,23 @@ func (r *modelReal) deployment(c int8) scripts.Deployment {
 func (r *modelReal) look(how modelLooking, c int8) (vote, marked bool) {
 	r.epochs++
 	kinds := [...]scripts.CheckMode{scripts.Observe, scripts.Mark, scripts.Activate}
-	said, v, err := r.node.CheckNode(r.context(), kinds[how], fmt.Sprintf("%032x", r.epochs), r.deployment(c), r.seen[c])
+	reply, v, err := r.node.CheckNode(r.context(), kinds[how], fmt.Sprintf("%032x", r.epochs), r.deployment(c), r.seen[c])
 	require.NoError(r.t, err)
 	if how == modelMark {
-		r.seen[c] = said.Epoch
+		r.seen[c] = reply.Epoch
 	}
-	if said.Deployment != r.deployment(c) { // as the guard does
+	if reply.Deployment != r.deployment(c) { // as the guard does
 		v = nil
 	}
 	r.votes[c] = v
-	return v != nil, said.Marked
+	return v != nil, reply.Marked
 }
 
 func (r *modelReal) acquire(c int8, o modelOwner, plain bool) (says modelSays, fence int64) {
-	said := make([]scripts.NodeReply, 1)
+	replies := make([]scripts.NodeReply, 1)
 	asks := []scripts.Ask{{Key: modelKey, Owner: r.owner(o), Lease: r.lease(o)}}
-	require.NoError(r.t, r.node.AcquireVoted(r.context(), r.votes[c], !plain, asks, said))
-	b := said[0]
+	require.NoError(r.t, r.node.AcquireVoted(r.context(), r.votes[c], !plain, asks, replies))
+	b := replies[0]
 	require.NoError(r.t, b.Err)
 	switch {
 	case b.NoVote:
@@ -206,13 +206,13 @@ func (r *modelReal) state() (d modelData) {
 	if left > 0 {
 		d.left = int8((time.Duration(left)*time.Millisecond + modelTickTime - 1) / modelTickTime)
 	}
-	said, _, err := r.node.CheckNode(r.context(), scripts.Observe, "0", r.deployment(0), "")
+	reply, _, err := r.node.CheckNode(r.context(), scripts.Observe, "0", r.deployment(0), "")
 	require.NoError(r.t, err)
-	d.most, d.size = int8(said.Longest/modelTickTime), int8(said.Nodes)
+	d.most, d.size = int8(reply.Longest/modelTickTime), int8(reply.Nodes)
 	switch {
-	case said.Left == 0:
+	case reply.Left == 0:
 		d.marker = 1
-	case said.Epoch != "":
+	case reply.Epoch != "":
 		d.marker = 2
 	}
 	return d

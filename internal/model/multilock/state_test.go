@@ -35,13 +35,13 @@ const (
 	modelAskedYes          // done; the yes is on its way
 )
 
-// modelSaid is what a node has said in a round.
-type modelSaid int8
+// modelReply is the reply of a node in a round.
+type modelReply int8
 
 const (
-	modelPending modelSaid = iota
-	modelSaidYes
-	modelSaidHeld
+	modelPending modelReply = iota
+	modelRepliedYes
+	modelRepliedHeld
 	modelFailed // no answer, or no vote
 )
 
@@ -64,7 +64,7 @@ type modelCell struct {
 	ask   modelAsk
 	text  modelMarker    // of the acquire on its way
 	late  [2]modelMarker // texts of acquires that were given up and may still be done
-	said  modelSaid
+	reply modelReply
 	there modelThere
 	doubt int8 // 1: an acquire was not answered
 	plain int8 // 1: it is asked by the repairer, which reserves no fence numbers

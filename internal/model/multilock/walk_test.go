@@ -111,8 +111,8 @@ func (w *modelWalk) acquire(t *testing.T, c int8, o modelOwner, before int64) {
 	}
 	w.Note("acquire %d by %d, plain %t", o, c, plain)
 	says, minted := w.node.acquire(w.rules, o, text)
-	said, fence := w.real.acquire(c, o, plain)
-	require.Equal(t, says, said, "%v", w)
+	reply, fence := w.real.acquire(c, o, plain)
+	require.Equal(t, says, reply, "%v", w)
 	w.Meet(says == modelYes && plain, "plain yes")
 	if says == modelYes && !plain {
 		require.Equal(t, int8(1), minted)

@@ -26,7 +26,7 @@ type judge struct {
 	outcomes map[string]int // of calls that got nothing
 	broken   []string       // promises
 	counts   map[string]int // of these, by their first word
-	said     []string       // the last events
+	trace    []string       // the last events
 	free     figure         // how long a key was free while a healthy waiter waited
 	orphan   figure         // how long a key was held by nobody while all were healthy and somebody waited
 }
@@ -115,10 +115,10 @@ func (j *judge) say(format string, args ...any) {
 }
 
 func (j *judge) note(format string, args ...any) {
-	if len(j.said) == 4000 {
-		j.said = append([]string(nil), j.said[2000:]...)
+	if len(j.trace) == 4000 {
+		j.trace = append([]string(nil), j.trace[2000:]...)
 	}
-	j.said = append(j.said, fmt.Sprintf("%12v  ", time.Since(j.c.began))+fmt.Sprintf(format, args...))
+	j.trace = append(j.trace, fmt.Sprintf("%12v  ", time.Since(j.c.began))+fmt.Sprintf(format, args...))
 }
 
 // Write takes in a line of a locker's log. A locker says so when an acquire may come too late to be
@@ -141,7 +141,7 @@ func (j *judge) breaks(format string, args ...any) {
 		j.c.found()
 	}
 	if j.counts[word] <= 3 {
-		j.broken = append(j.broken, text+"\n\t"+strings.Join(j.said[max(0, len(j.said)-*events):], "\n\t"))
+		j.broken = append(j.broken, text+"\n\t"+strings.Join(j.trace[max(0, len(j.trace)-*events):], "\n\t"))
 	}
 }
 
