@@ -79,7 +79,7 @@ func TestF32_ACLUserWithoutFencingIsRefusedNothing(t *testing.T) {
 		return rlock.New(c, holdfast.WithLease(shortLease))
 	}), s.Client(t, asShop), s.Client(t, asShop))
 	for _, key := range []string{"sku:42", "sku:{42}"} {
-		useEverything(t, s, scripts.NewNode(s.Client(t, asShop)), key, here, there)
+		useEverything(t, s, scripts.NewRedis(s.Client(t, asShop)), key, here, there)
 	}
 	refusedNothing(t, []*redistest.Server{s})
 }
@@ -142,8 +142,8 @@ func TestF32_ACLUserOfASentinelSetIsRefusedNothing(t *testing.T) {
 	for name, both := range kinds {
 		t.Run(name, func(t *testing.T) {
 			here, there := openTwo(t, both, set.Client(t, asShop), set.Client(t, asShop))
-			node := scripts.NewNode(set.Client(t, asShop))
-			useEverything(t, set.Master(), node, "sku:42", here, there)
+			redis := scripts.NewRedis(set.Client(t, asShop))
+			useEverything(t, set.Master(), redis, "sku:42", here, there)
 			refusedNothing(t, servers)
 		})
 	}
@@ -189,8 +189,8 @@ func TestF32_ACLUserOfAClusterIsRefusedNothing(t *testing.T) {
 			require.NoError(t, lease.Unlock(t.Context()))
 
 			client := c.Client(t, asShop)
-			node := scripts.NewNodeWith(client, scripts.NodeSettings{Cluster: cluster.New(client)})
-			useEverything(t, to, node, key, here, there)
+			redis := scripts.NewRedisWith(client, scripts.RedisSettings{Cluster: cluster.New(client)})
+			useEverything(t, to, redis, key, here, there)
 			refusedNothing(t, masters)
 		})
 	}
@@ -217,7 +217,7 @@ func refusedNothing(t *testing.T, servers []*redistest.Server) {
 // useEverything makes each kind of call to Redis: take, renew, enter again,
 // inspect, fail, wait, be woken or granted, confirm, give up, release, undo,
 // take several, free by force.
-func useEverything(t *testing.T, server *redistest.Server, node *scripts.Node, key string, here, there locktest.Locker) {
+func useEverything(t *testing.T, server *redistest.Server, redis *scripts.Redis, key string, here, there locktest.Locker) {
 	t.Helper()
 	ctx := t.Context()
 	nothing := func(context.Context) error { return nil }
@@ -254,7 +254,7 @@ func useEverything(t *testing.T, server *redistest.Server, node *scripts.Node, k
 		require.NoError(t, <-woken)
 	}
 
-	_, err = node.GiveUp(ctx, key, "somebody")
+	_, err = redis.GiveUp(ctx, key, "somebody")
 	require.NoError(t, err)
 	set, err := multilock.LockAll(ctx, multilock.Keys(here, key, key+" and more"))
 	require.NoError(t, err)

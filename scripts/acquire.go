@@ -49,18 +49,18 @@ type Acquired struct {
 // hold leaves it as it is, so the lease counts from before the first attempt.
 // After an Unknown outcome that is not followed up by a repeat, GiveUp undoes
 // what may have been done.
-func (n *Node) Acquire(ctx context.Context, key, owner string, lease time.Duration) (Acquired, error) {
+func (r *Redis) Acquire(ctx context.Context, key, owner string, lease time.Duration) (Acquired, error) {
 	if err := checkHold(key, owner, lease); err != nil {
 		return Acquired{}, err
 	}
-	return n.take(ctx, parseAcquired, acquire, 2, key, tombstone(key, owner), owner, millis(lease), n.one)
+	return r.take(ctx, parseAcquired, acquire, 2, key, tombstone(key, owner), owner, millis(lease), r.one)
 }
 
 // AcquireAll takes all of keys at once, keys[i] for owners[i], for one lease from
 // now; if one of them is not free it changes nothing, and OK is false. So it is if they have
-// to be of one slot and are of several: without a call where [Node.BySlot] says so. It may be
+// to be of one slot and are of several: without a call where [Redis.BySlot] says so. It may be
 // repeated as Acquire; GiveUp undoes each.
-func (n *Node) AcquireAll(ctx context.Context, keys, owners []string, lease time.Duration) (ok bool, err error) {
+func (r *Redis) AcquireAll(ctx context.Context, keys, owners []string, lease time.Duration) (ok bool, err error) {
 	if len(keys) == 0 || len(owners) != len(keys) {
 		return false, refuse("%d keys and %d owners: not as many of each, or none", len(keys), len(owners))
 	}
@@ -69,13 +69,13 @@ func (n *Node) AcquireAll(ctx context.Context, keys, owners []string, lease time
 		if err := checkHold(key, owners[i], lease); err != nil {
 			return false, err
 		}
-		if n.BySlot() && cluster.Slot(key) != cluster.Slot(keys[0]) {
+		if r.BySlot() && cluster.Slot(key) != cluster.Slot(keys[0]) {
 			return false, nil
 		}
 		args = append(args, key, tombstone(key, owners[i]))
 	}
-	args = append(append(args, millis(lease), n.one), owners...)
-	m, short, err := n.write(ctx, acquireAll, 2*len(keys), args...)
+	args = append(append(args, millis(lease), r.one), owners...)
+	m, short, err := r.write(ctx, acquireAll, 2*len(keys), args...)
 	if crossed(err) {
 		return false, nil
 	}
@@ -112,15 +112,15 @@ func checkFencing(f Fencing) error {
 // AcquireFenced does as Acquire and reserves fence numbers that are larger than
 // all numbers of earlier holds of key. A repeat that finds the owner's hold gets
 // larger numbers than the attempts before it.
-func (n *Node) AcquireFenced(ctx context.Context, key, owner string, lease time.Duration, f Fencing) (Acquired, error) {
+func (r *Redis) AcquireFenced(ctx context.Context, key, owner string, lease time.Duration, f Fencing) (Acquired, error) {
 	if err := checkHold(key, owner, lease); err != nil {
 		return Acquired{}, err
 	}
 	if err := checkFencing(f); err != nil {
 		return Acquired{}, err
 	}
-	return n.take(ctx, parseFenced, acquire, 3, key, tombstone(key, owner), counter(key),
-		owner, millis(lease), n.one, decimal(f.Reserve), millis(f.Expiry))
+	return r.take(ctx, parseFenced, acquire, 3, key, tombstone(key, owner), counter(key),
+		owner, millis(lease), r.one, decimal(f.Reserve), millis(f.Expiry))
 }
 
 // Ask is one hold that is asked for among several.
@@ -129,18 +129,18 @@ type Ask struct {
 	Lease      time.Duration
 }
 
-// AcquireEach does as [Node.Acquire] for each of asks by itself. If f is not nil, it does
+// AcquireEach does as [Redis.Acquire] for each of asks by itself. If f is not nil, it does
 // as AcquireFenced. It fills results, one for each.
-func (n *Node) AcquireEach(ctx context.Context, f *Fencing, asks []Ask, results []Result[Acquired]) error {
+func (r *Redis) AcquireEach(ctx context.Context, f *Fencing, asks []Ask, results []Result[Acquired]) error {
 	var more []string
 	if f != nil {
 		more = []string{decimal(f.Reserve), millis(f.Expiry)}
 	}
-	keys, args, err := n.askArgs(asks, f != nil, more...)
+	keys, args, err := r.askArgs(asks, f != nil, more...)
 	if err != nil {
 		return err
 	}
-	return invokeEach(ctx, n, acquireEach, len(asks), keys, args, results, parserOf(f))
+	return invokeEach(ctx, r, acquireEach, len(asks), keys, args, results, parserOf(f))
 }
 
 // parserOf returns what reads the reply to an acquire, with fencing if f is not nil.
@@ -153,13 +153,13 @@ func parserOf(f *Fencing) parser {
 
 // askArgs returns the KEYS and ARGV of acquire for each of asks. If fenced, the fence
 // counters are among the keys. The ARGV of each end with more.
-func (n *Node) askArgs(asks []Ask, fenced bool, more ...string) (keys, args []string, err error) {
+func (r *Redis) askArgs(asks []Ask, fenced bool, more ...string) (keys, args []string, err error) {
 	keys, args = make([]string, 0, 6*len(asks)+2), make([]string, 0, (3+len(more))*len(asks)) // room for eachArgs, and a marker
 	for _, a := range asks {
 		if err := checkHold(a.Key, a.Owner, a.Lease); err != nil {
 			return nil, nil, err
 		}
-		keys, args = append(keys, a.Key, tombstone(a.Key, a.Owner)), append(append(args, a.Owner, millis(a.Lease), n.one), more...)
+		keys, args = append(keys, a.Key, tombstone(a.Key, a.Owner)), append(append(args, a.Owner, millis(a.Lease), r.one), more...)
 		if fenced {
 			keys = append(keys, counter(a.Key))
 		}

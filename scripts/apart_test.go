@@ -14,7 +14,7 @@ import (
 )
 
 // confined is a node whose user may not touch keys that begin with "no".
-func confined(t *testing.T, s *redistest.Server) *Node {
+func confined(t *testing.T, s *redistest.Server) *Redis {
 	t.Helper()
 	s.Do(t, "ACL", "SETUSER", "confined", "reset", "on", ">secret", "~ok*", "~redisson_*", "~holdfast_*", "&*", "+@all")
 	return loggedIn(t, s, "confined")

@@ -18,7 +18,7 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 		for _, found := range []string{"free", "held"} {
 			r.find(found)
 			before := state(t, r.s)
-			m, err := r.node.invoke(bounded(t), sc, len(keys), slices.Concat(keys, args)...)
+			m, err := r.redis.invoke(bounded(t), sc, len(keys), slices.Concat(keys, args)...)
 			if answers, bad := m.ToArray(); err == nil && bad == nil { // one for each lock
 				err = refusedAlone(answers[0])
 			}
@@ -122,8 +122,8 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 
 // unconnected is a client of which any I/O would panic.
 func unconnected() client {
-	n, vote := NewNode(nil), newVote("m", "r")
-	return client{Node: n, fair: NewFair(n, settingsOf(clientA)), rw: NewReadWrite(n, clientA), vote: &vote}
+	n, vote := NewRedis(nil), newVote("m", "r")
+	return client{Redis: n, fair: NewFair(n, settingsOf(clientA)), rw: NewReadWrite(n, clientA), vote: &vote}
 }
 
 func TestDoneContextSendsNothing(t *testing.T) {
@@ -155,7 +155,7 @@ func TestF8_BadKeys(t *testing.T) {
 
 func TestF8_BadArguments(t *testing.T) {
 	c, ctx := unconnected(), bounded(t)
-	n, f := c.Node, c.fair
+	n, f := c.Redis, c.fair
 	refused := func(what string, errs ...error) {
 		t.Helper()
 		for i, err := range errs {

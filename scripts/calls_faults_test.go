@@ -70,7 +70,7 @@ func (r *harness) refuses(name, command, found string, call func() error) bool {
 	if command == "eval" { // needed only where the script is unknown
 		r.s.Do(r.t, "SCRIPT", "FLUSH")
 		if r.vote != nil {
-			checkedFor(r.t, r.node, Mark, longest, "")
+			checkedFor(r.t, r.redis, Mark, longest, "")
 		}
 	}
 	before := r.lasting(about)
@@ -130,7 +130,7 @@ func (r *harness) requireScored(without, about string) {
 func TestF6_ReplyLost(t *testing.T) {
 	eachFamily(t, func(t *testing.T, f family, r *harness) {
 		p := redistest.NewProxy(t, r.s.Addr())
-		c := clientOn(NewNode(r.s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{p.Addr()} })), r.vote)
+		c := clientOn(NewRedis(r.s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{p.Addr()} })), r.vote)
 		for name, call := range f.calls {
 			if name == "check" || name == "run id" || f.name+name == "fairforce release" { // no script; its repeat is not safe
 				continue
@@ -241,7 +241,7 @@ func TestForeignIsNoLock(t *testing.T) {
 // No number of entries that Redis may keep is an unknown outcome.
 func TestF33_OddCounts(t *testing.T) {
 	s, n := start(t)
-	c := client{Node: n, fair: NewFair(n, settingsOf(clientA))}.wants(t, "k", ofA(1))
+	c := client{Redis: n, fair: NewFair(n, settingsOf(clientA))}.wants(t, "k", ofA(1))
 	for _, count := range []string{"1795489234623825", "inf", "-inf", "nan", "0x10", "1e400", "1e3", "-1", "1.5", "", " 1", "99999999999999999999"} {
 		for _, owner := range []string{ownA, "id"} {
 			s.Do(t, "HSET", "k", owner, count)
@@ -259,7 +259,7 @@ func TestF33_OddCounts(t *testing.T) {
 func TestOldServer(t *testing.T) {
 	s, n := start(t, "--rename-command", "HRANDFIELD", "")
 	for name, call := range plain.calls {
-		err := call(client{Node: n}.wants(t, "k", ownA))
+		err := call(client{Redis: n}.wants(t, "k", ownA))
 		require.ErrorIs(t, err, holdfast.ErrOldServer, name)
 		require.Equal(t, Refused, OutcomeOf(err), name)
 	}

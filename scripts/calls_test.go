@@ -17,7 +17,7 @@ import (
 // client is what calls are made by, and what they are for: a node, the fair queues and the read/write
 // locks of client A there, the vote of the node, and an owner of client A that wants a key.
 type client struct {
-	*Node
+	*Redis
 	fair       *Fair
 	rw         *ReadWrite
 	vote       *Vote
@@ -155,7 +155,7 @@ var permitted = family{
 }
 
 // permits are of keys with two.
-func (c client) permits() *Permits { return NewPermits(c.Node, 2) }
+func (c client) permits() *Permits { return NewPermits(c.Redis, 2) }
 
 func recounts(c client) error { return errOf(c.Recount(c.ctx, c.key, c.owner, Entries{Count: 2})) }
 func forces(c client) error   { return errOf(c.ForceRelease(c.ctx, c.key)) }
@@ -169,12 +169,12 @@ func (c client) acquireEach(f *Fencing) error {
 }
 
 func (c client) acquireVoted(vote *Vote, fenced bool) error {
-	return errOf(acquireVoted(c.Node, c.ctx, vote, c.key, c.owner, fenced))
+	return errOf(acquireVoted(c.Redis, c.ctx, vote, c.key, c.owner, fenced))
 }
 
 func (c client) end(e Ending) error {
 	e.Key, e.Owner = c.key, c.owner
-	return errOf(end(c.Node, c.ctx, e))
+	return errOf(end(c.Redis, c.ctx, e))
 }
 
 // wants is the client with what it calls for.
@@ -208,10 +208,10 @@ func (f family) user(t *testing.T, s *redistest.Server, vote *Vote, name string,
 }
 
 // clientOn is client A, with fencing.
-func clientOn(n *Node, vote *Vote) client {
+func clientOn(n *Redis, vote *Vote) client {
 	settings := settingsOf(clientA)
 	fencing(10)(&settings)
-	return client{Node: n, fair: NewFair(n, settings), rw: NewReadWrite(n, clientA), vote: vote}
+	return client{Redis: n, fair: NewFair(n, settings), rw: NewReadWrite(n, clientA), vote: vote}
 }
 
 // situations are what a call of client A for its owner 1 may find.
@@ -231,7 +231,7 @@ var situations = map[string]func(r *harness){
 	"leases ended":  func(r *harness) { r.permits(2, ofA(1), ofB(1)); r.endPermits() },
 	"resized": func(r *harness) {
 		r.permits(2, ofA(1))
-		require.NoError(r.t, NewPermits(r.node, 2).Resize(bounded(r.t), "k", 5))
+		require.NoError(r.t, NewPermits(r.redis, 2).Resize(bounded(r.t), "k", 5))
 	},
 	"not checked": func(r *harness) { r.s.Do(r.t, "DEL", marker) },
 	"read":        func(r *harness) { r.shares(ofA(1), ofB(1)) },
@@ -254,7 +254,7 @@ var situations = map[string]func(r *harness){
 // permits has owners take permits of the key, of which it has n, with labels.
 func (r *harness) permits(n int, owners ...string) {
 	r.t.Helper()
-	p := NewPermits(NewNodeWith(r.node.client, NodeSettings{Label: "label"}), n)
+	p := NewPermits(NewRedisWith(r.redis.client, RedisSettings{Label: "label"}), n)
 	for _, owner := range owners {
 		require.True(r.t, must(p.Acquire(bounded(r.t), "k", owner, lease))(r.t).OK)
 	}
@@ -292,7 +292,7 @@ func (f family) harness(t *testing.T) *harness {
 	t.Helper()
 	r := newHarness(t, fencing(10))
 	if f.name == ofQuorum.name {
-		r.vote = activated(t, r.node)
+		r.vote = activated(t, r.redis)
 	}
 	return r
 }

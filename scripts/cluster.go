@@ -36,13 +36,13 @@ func unasked(err error) error {
 // invokeInCluster runs s on the node that has the slot of keys. rueidis follows MOVED and ASK.
 // What a node refuses while the cluster changes is sent again, until changeTime is over or
 // ctx ends.
-func (n *Node) invokeInCluster(ctx context.Context, do sender, s script, keys int, args []string) (rueidis.RedisMessage, error) {
+func (r *Redis) invokeInCluster(ctx context.Context, do sender, s script, keys int, args []string) (rueidis.RedisMessage, error) {
 	for _, key := range args[:keys] {
 		if !oneSlot(key) {
 			return rueidis.RedisMessage{}, errTag
 		}
 	}
-	shards, err := n.Sharded(ctx)
+	shards, err := r.Sharded(ctx)
 	if err != nil {
 		return rueidis.RedisMessage{}, err
 	}
@@ -51,9 +51,9 @@ func (n *Node) invokeInCluster(ctx context.Context, do sender, s script, keys in
 	}
 	began, pause := time.Now(), time.Millisecond
 	for {
-		reply, needs, err := n.send(ctx, do, s, keys, args)
+		reply, needs, err := r.send(ctx, do, s, keys, args)
 		if !changing(err) {
-			return reply, n.allowed(needs, n.explained(ctx, err))
+			return reply, r.allowed(needs, r.explained(ctx, err))
 		}
 		over := time.Since(began) > changeTime || s.renews && divided(err) // Renew then divides its call
 		select {
@@ -106,7 +106,7 @@ func oneSlot(key string) bool {
 // BySlot says whether the keys of a call have to be of one slot. They have to on a Redis
 // Cluster, and on a server that was found to ask for it. Such a server is one endpoint of a
 // cluster, behind which a proxy or a single node has all slots.
-func (n *Node) BySlot() bool { return n.Cluster != nil || n.crossed.Load() }
+func (r *Redis) BySlot() bool { return r.Cluster != nil || r.crossed.Load() }
 
 // crossed says whether one endpoint of a cluster refused a call for keys of several slots,
 // before its script began.
@@ -123,8 +123,8 @@ const sameSlot = " command keys must in same slot"
 
 // cross notes that a call for these keys was crossed. It returns errTag if a key has names
 // in several slots by itself, else err.
-func (n *Node) cross(keys []string, err error) error {
-	n.crossed.Store(true)
+func (r *Redis) cross(keys []string, err error) error {
+	r.crossed.Store(true)
 	for _, key := range keys {
 		if !oneSlot(key) {
 			return errTag
@@ -136,7 +136,7 @@ func (n *Node) cross(keys []string, err error) error {
 // bySlot divides a call for several keys, where a script has keys of one slot only. It
 // calls do with the indexes of the keys of each slot, for all slots at once. It returns one
 // of their errors.
-func (n *Node) bySlot(keys int, key func(i int) string, do func(indexes []int) error) error {
+func (r *Redis) bySlot(keys int, key func(i int) string, do func(indexes []int) error) error {
 	slots := make(map[uint16][]int)
 	for i := range keys {
 		slot := cluster.Slot(key(i))

@@ -17,12 +17,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// onCluster is a Node on a cluster. Its writes wait for the replicas of each master, if it has any.
-func onCluster(t *testing.T, masters, replicas int) (*redistest.Cluster, *Node) {
+// onCluster is a Redis on a cluster. Its writes wait for the replicas of each master, if it has any.
+func onCluster(t *testing.T, masters, replicas int) (*redistest.Cluster, *Redis) {
 	t.Helper()
 	c := redistest.StartCluster(t, masters, replicas)
 	client := c.Client(t)
-	return c, NewNodeWith(client, NodeSettings{Cluster: cluster.New(client), Replicas: replicas, ReplicaTimeout: time.Second})
+	return c, NewRedisWith(client, RedisSettings{Cluster: cluster.New(client), Replicas: replicas, ReplicaTimeout: time.Second})
 }
 
 // moving begins to move the slot of key to another master.
@@ -43,8 +43,8 @@ func TestClusterSlotMoves(t *testing.T) {
 	c, n := onCluster(t, 3, 0)
 	ctx := bounded(t)
 	slot, to := moving(t, c, "k")
-	confirmed := NewNodeWith(n.client, NodeSettings{Cluster: n.Cluster, Replicas: 1, ReplicaTimeout: time.Second})
-	for says, n := range map[string]*Node{"TRYAGAIN": n, "ASK|TRYAGAIN": confirmed} {
+	confirmed := NewRedisWith(n.client, RedisSettings{Cluster: n.Cluster, Replicas: 1, ReplicaTimeout: time.Second})
+	for says, n := range map[string]*Redis{"TRYAGAIN": n, "ASK|TRYAGAIN": confirmed} {
 		_, err := n.Acquire(ctx, "k", ownA, lease)
 		require.Equal(t, Unavailable, OutcomeOf(err), err)
 		require.Regexp(t, says, err.Error())
@@ -174,14 +174,14 @@ func TestClusterSeveralKeys(t *testing.T) {
 		m.Do(t, "ACL", "SETUSER", "default", "-cluster")
 		t.Cleanup(func() { m.Do(t, "ACL", "SETUSER", "default", "+cluster") })
 	}
-	stranger := NewNodeWith(n.client, NodeSettings{Cluster: cluster.New(n.client)})
+	stranger := NewRedisWith(n.client, RedisSettings{Cluster: cluster.New(n.client)})
 	requireRefused(t, "NOPERM", errOf(stranger.Acquire(ctx, "k", ownA, lease)))
 }
 
 // A key and the names of its parts share a slot, or the key is refused, before anything is
 // sent.
 func TestClusterNames(t *testing.T) {
-	n := NewNodeWith(silent{}, NodeSettings{Cluster: cluster.New(nil)})
+	n := NewRedisWith(silent{}, RedisSettings{Cluster: cluster.New(nil)})
 	for _, key := range []string{"k", "{tag}k", "k{tag}", "a{b}c{d}", "{{a}}", "{}", "{", "}", "a}b", "a{b", "{}{a}", "a}{b}", "x{y}z}"} {
 		same := true
 		for _, name := range []string{counter(key), queue(key), tombstone(key, "c:01"), Channel(key), Channel(key) + ":c"} {
@@ -206,7 +206,7 @@ func TestClusterChannels(t *testing.T) {
 	for _, shards := range []bool{true, false} {
 		t.Run(fmt.Sprint("shards ", shards), func(t *testing.T) {
 			client := c.Client(t)
-			n := NewNodeWith(client, NodeSettings{Cluster: cluster.New(client), Shards: &shards})
+			n := NewRedisWith(client, RedisSettings{Cluster: cluster.New(client), Shards: &shards})
 			key := fmt.Sprint("k", shards)
 			acquired(t, n, key, ownA)
 			conn, end := c.Client(t).Nodes()[c.Owner(t, key).Addr()].Dedicate()

@@ -59,7 +59,7 @@ var more = map[string]func(r *harness){
 	},
 	"permits elsewhere": func(r *harness) { r.permits(3, ofB(1)) },
 	"no label": func(r *harness) {
-		p := NewPermits(r.node, 2)
+		p := NewPermits(r.redis, 2)
 		must(p.Acquire(bounded(r.t), "k", ofB(1), lease))(r.t)
 		must(p.Acquire(bounded(r.t), "k", ofB(2), lease))(r.t)
 	},
@@ -88,7 +88,7 @@ func record(t *testing.T) map[string][]recorded {
 	t.Helper()
 	h := ofQuorum.harness(t)
 	r := &recorder{h.s.Client(t), h.vote, map[string][]recorded{}}
-	c := clientOn(NewNode(r), h.vote)
+	c := clientOn(NewRedis(r), h.vote)
 	for _, all := range []map[string]func(*harness){situations, more} {
 		for _, bring := range all {
 			for _, f := range families {

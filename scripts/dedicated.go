@@ -125,32 +125,32 @@ func (c *connections) overdue() bool {
 // pool returns the connections to a server, and its client: the one server, or the node of a
 // Redis Cluster at that address. The client of a whole Cluster takes a connection only
 // when it sends; it is used only while the node is not known.
-func (n *Node) pool(addr string) (*connections, rueidis.Client) {
-	client := n.client
+func (r *Redis) pool(addr string) (*connections, rueidis.Client) {
+	client := r.client
 	if addr != "" {
-		if node := n.client.Nodes()[addr]; node != nil {
+		if node := r.client.Nodes()[addr]; node != nil {
 			client = node
 		}
 	}
-	pool, known := n.pools.Load(addr)
+	pool, known := r.pools.Load(addr)
 	if !known {
-		pool, _ = n.pools.LoadOrStore(addr, &connections{log: n.Logger})
+		pool, _ = r.pools.LoadOrStore(addr, &connections{log: r.Logger})
 	}
 	return pool.(*connections), client
 }
 
 // moved has client and map learn that the slot of a key has another node, which they would
 // from a call of the whole client.
-func (n *Node) moved(ctx context.Context, key string) {
-	n.client.Do(ctx, n.client.B().Exists().Key(key).Build())
-	_ = n.Cluster.Refresh(ctx)
+func (r *Redis) moved(ctx context.Context, key string) {
+	r.client.Do(ctx, r.client.B().Exists().Key(key).Build())
+	_ = r.Cluster.Refresh(ctx)
 }
 
 // patience is how long a call waits for a connection of its own: a part of its time, so that it
 // can still tell its caller that nothing was done.
-func (n *Node) patience() time.Duration {
-	if n.Patience > 0 {
-		return n.Patience
+func (r *Redis) patience() time.Duration {
+	if r.Patience > 0 {
+		return r.Patience
 	}
 	return time.Second
 }
@@ -161,37 +161,37 @@ func (n *Node) patience() time.Duration {
 // Renewals can do without such a connection. If none comes soon, they share that of the
 // client's other calls, one renewal at a time. That holds the others up for as long as WAIT
 // takes, which is better than to lose a lease.
-func (n *Node) alone(ctx context.Context, renewal bool, key, asking string, cmd rueidis.Completed) ([]rueidis.RedisResult, error) {
+func (r *Redis) alone(ctx context.Context, renewal bool, key, asking string, cmd rueidis.Completed) ([]rueidis.RedisResult, error) {
 	addr := asking
-	if addr == "" && n.Cluster != nil {
-		addr = n.Cluster.Node(key)
+	if addr == "" && r.Cluster != nil {
+		addr = r.Cluster.Node(key)
 	}
-	pool, client := n.pool(addr)
+	pool, client := r.pool(addr)
 	cmd = cmd.Pin() // it may be sent again
 	send := func(on doer, wait rueidis.Completed) []rueidis.RedisResult {
-		if asking != "" && client != n.client {
-			return on.DoMulti(ctx, n.client.B().Arbitrary("ASKING").Build(), cmd, wait)
+		if asking != "" && client != r.client {
+			return on.DoMulti(ctx, r.client.B().Arbitrary("ASKING").Build(), cmd, wait)
 		}
 		return on.DoMulti(ctx, cmd, wait)
 	}
 	if !renewal {
-		return n.onOneOf(ctx, n.patience(), pool, client, send)
+		return r.onOneOf(ctx, r.patience(), pool, client, send)
 	}
 	if !pool.overdue() {
-		if replies, err := n.onOneOf(ctx, n.patience()/4, pool, client, send); err == nil {
+		if replies, err := r.onOneOf(ctx, r.patience()/4, pool, client, send); err == nil {
 			return replies, nil
 		}
 	}
 	select {
-	case n.sharing <- struct{}{}:
-		defer func() { <-n.sharing }()
+	case r.sharing <- struct{}{}:
+		defer func() { <-r.sharing }()
 	case <-ctx.Done():
 		return nil, errNoConnection
 	}
-	wait := n.client.B().Arbitrary("WAIT", decimal(int64(n.Replicas)), millis(n.ReplicaTimeout)).Build() // Wait() would want a connection of its own
+	wait := r.client.B().Arbitrary("WAIT", decimal(int64(r.Replicas)), millis(r.ReplicaTimeout)).Build() // Wait() would want a connection of its own
 	replies := send(client, wait)
 	if refusedByReplica(replies) {
-		n.leave(ctx)
+		r.leave(ctx)
 	}
 	return replies, nil
 }
@@ -203,10 +203,10 @@ type doer interface {
 // onOneOf sends by a dedicated connection, for which it waits so long. One that a replica
 // refuses was dialled before the server lost its place, and nothing was done. It is closed, and
 // the next one is tried, as many as may be idle there.
-func (n *Node) onOneOf(ctx context.Context, patience time.Duration, pool *connections, client rueidis.Client, send func(doer, rueidis.Completed) []rueidis.RedisResult) ([]rueidis.RedisResult, error) {
+func (r *Redis) onOneOf(ctx context.Context, patience time.Duration, pool *connections, client rueidis.Client, send func(doer, rueidis.Completed) []rueidis.RedisResult) ([]rueidis.RedisResult, error) {
 	bounded, done := context.WithTimeout(ctx, patience)
 	defer done()
-	wait := n.client.B().Wait().Numreplicas(int64(n.Replicas)).Timeout(n.ReplicaTimeout.Milliseconds()).Build().Pin()
+	wait := r.client.B().Wait().Numreplicas(int64(r.Replicas)).Timeout(r.ReplicaTimeout.Milliseconds()).Build().Pin()
 	try := func() (replies []rueidis.RedisResult, stale bool, err error) {
 		conn, err := pool.take(bounded, client)
 		if err != nil {

@@ -29,7 +29,7 @@
 // they do with each of many locks what acquire does with one. "go run ./hack/printscript
 // fair_release" prints a script as Redis runs it.
 //
-// The Go calls are methods of [Node], [Fair], [Permits] and [ReadWrite] in this one package: apart, they
+// The Go calls are methods of [Redis], [Fair], [Permits] and [ReadWrite] in this one package: apart, they
 // would have to export the runner, the parsers and most names to each other.
 //
 //	Acquire        free -> held by the owner, one entry, for one lease
@@ -62,9 +62,9 @@
 //	Queue          the waiters, in order
 //
 // Here, too, AcquireEach, ReleaseEach, LeaveEach and InspectEach are for several keys, and an
-// owner enters once in its life. Renew and Recount are those of Node.
+// owner enters once in its life. Renew and Recount are those of Redis.
 //
-// The verbs of [Permits] are those of Node without fences and AcquireAll, for as many owners as the key
+// The verbs of [Permits] are those of [Redis] without fences and AcquireAll, for as many owners as the key
 // has permits. End stands for Release, and of an owner in doubt for GiveUp. Besides:
 //
 //	Resize         the key has another number of permits, whatever lockers say
@@ -73,7 +73,7 @@
 // entry whose lease has ended still stands there: Renew never moves such a score. The next acquire
 // removes these entries, with their labels, 100 at a time.
 //
-// The verbs of [ReadWrite] are those of Node without AcquireAll, for one writer or several readers. End
+// The verbs of [ReadWrite] are those of [Redis] without AcquireAll, for one writer or several readers. End
 // is that of Permits. Besides:
 //
 //	Withdraw       a client waits -> it does not

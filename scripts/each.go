@@ -14,7 +14,7 @@ type Result[T any] struct {
 
 // invokeEach runs a script that does with each of some locks what another does with one
 // (parts/each.lua), and takes in their answers. keys and args are those of all locks.
-func invokeEach[T any](ctx context.Context, n *Node, s script, locks int, keys, args []string, results []Result[T], parse func(rueidis.RedisMessage, error) (T, error)) error {
+func invokeEach[T any](ctx context.Context, n *Redis, s script, locks int, keys, args []string, results []Result[T], parse func(rueidis.RedisMessage, error) (T, error)) error {
 	m, err := n.invoke(ctx, s, len(keys), eachArgs(locks, keys, args)...)
 	return parseResults(m, err, results, parse)
 }

@@ -34,23 +34,23 @@ type FairSettings struct {
 }
 
 // Fair runs the scripts of the fair queues on one Redis, for one client. Its
-// methods are as those of [Node].
+// methods are as those of [Redis].
 type Fair struct {
-	onNode
+	onRedis
 	client   string // immutable
 	settings string // ARGV[1]; immutable
 	labelled string // the same with the label, for calls that keep it; immutable
 }
 
-// NewFair returns a Fair on node. It does no I/O.
-func NewFair(node *Node, s FairSettings) *Fair {
+// NewFair returns a Fair on redis. It does no I/O.
+func NewFair(redis *Redis, s FairSettings) *Fair {
 	settings := []string{
 		millis(s.WaiterTTL), millis(s.GrantLease),
 		millis(s.Fencing.Expiry), strconv.Itoa(s.Members), decimal(s.Fencing.Reserve),
 	}
-	f := &Fair{onNode: onNode{node}, client: s.Client, settings: strings.Join(settings, " ")}
-	if f.labelled = f.settings; node.Label != "" {
-		f.labelled += ";" + node.Label
+	f := &Fair{onRedis: onRedis{redis}, client: s.Client, settings: strings.Join(settings, " ")}
+	if f.labelled = f.settings; redis.Label != "" {
+		f.labelled += ";" + redis.Label
 	}
 	return f
 }
@@ -87,13 +87,13 @@ type Grant struct {
 
 // Acquire takes key for owner if it is free and no owner that is alive waits for it.
 // If it is free and others wait, they are served. It may be repeated as
-// [Node.Acquire]; Leave undoes what an unanswered call may have done.
+// [Redis.Acquire]; Leave undoes what an unanswered call may have done.
 func (f *Fair) Acquire(ctx context.Context, key, owner string, lease time.Duration) (Acquired, error) {
 	if err := checkHold(key, owner, lease); err != nil {
 		return Acquired{}, err
 	}
-	args := append(f.args(key, []string{tombstone(key, owner)}, 3), owner, millis(lease), f.node.one)
-	return f.node.take(ctx, parseAcquired, fairAcquire, fairKeys+1, args...)
+	args := append(f.args(key, []string{tombstone(key, owner)}, 3), owner, millis(lease), f.redis.one)
+	return f.redis.take(ctx, parseAcquired, fairAcquire, fairKeys+1, args...)
 }
 
 // OwnerState is the state of an owner that enters a queue.
@@ -132,7 +132,7 @@ func (f *Fair) Enter(ctx context.Context, key string, owners ...string) (Entered
 	}
 	args := append(f.args(key, stones, len(owners)), owners...)
 	args[fairKeys+len(owners)] = f.labelled
-	m, err := f.node.invoke(ctx, withMistake(fairEnter), fairKeys+len(owners), args...)
+	m, err := f.redis.invoke(ctx, withMistake(fairEnter), fairKeys+len(owners), args...)
 	return parseEntered(m, err, len(owners))
 }
 
@@ -147,7 +147,7 @@ type Passed struct {
 // waiter. served are the members of the hold's run that have had their turn: they
 // leave the queue. If doubt, a call of this owner that was not answered may
 // still arrive: it leaves a tombstone. lastFence and repetition are as for
-// [Node.Release]; a grant to a waiter of this client is lost with the reply, Heartbeat
+// [Redis.Release]; a grant to a waiter of this client is lost with the reply, Heartbeat
 // finds it.
 func (f *Fair) Release(ctx context.Context, key, owner string, lastFence int64, doubt bool, served ...string) (Passed, error) {
 	if err := CheckKey(key); err != nil {
@@ -161,7 +161,7 @@ func (f *Fair) Release(ctx context.Context, key, owner string, lastFence int64, 
 		stones = []string{tombstone(key, owner)}
 	}
 	args := append(f.args(key, stones, 2+len(served)), owner, decimal(lastFence))
-	return parsePassed(f.node.invoke(ctx, fairRelease, fairKeys+len(stones), append(args, served...)...))
+	return parsePassed(f.redis.invoke(ctx, fairRelease, fairKeys+len(stones), append(args, served...)...))
 }
 
 // Leave gives up owners wherever they are, in the queue or holding key. The
@@ -176,7 +176,7 @@ func (f *Fair) Leave(ctx context.Context, key string, doubts int, owners ...stri
 		stones[i] = tombstone(key, owners[i])
 	}
 	args := append(f.args(key, stones, len(owners)), owners...)
-	return parsePassed(f.node.invoke(ctx, fairLeave, fairKeys+doubts, args...))
+	return parsePassed(f.redis.invoke(ctx, fairLeave, fairKeys+doubts, args...))
 }
 
 // Confirm sets the lease of an owner that was granted key to lease from now and
@@ -187,16 +187,16 @@ func (f *Fair) Confirm(ctx context.Context, key, owner string, lease time.Durati
 		return Acquired{}, err
 	}
 	args := append(f.args(key, nil, 2), owner, millis(lease))
-	return f.node.take(ctx, parseConfirmed, fairConfirm, fairKeys, args...)
+	return f.redis.take(ctx, parseConfirmed, fairConfirm, fairKeys, args...)
 }
 
 // ForceRelease frees key from any holder, and gives it to the next waiter; see
-// [Node.ForceRelease].
+// [Redis.ForceRelease].
 func (f *Fair) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
 	if err := CheckKey(key); err != nil {
 		return false, err
 	}
-	return parseBool(f.node.invoke(ctx, fairForceRelease, fairKeys, f.args(key, nil, 0)...))
+	return parseBool(f.redis.invoke(ctx, fairForceRelease, fairKeys, f.args(key, nil, 0)...))
 }
 
 // Inspect returns the holder of key and how many wait for it, the dead included.
@@ -204,7 +204,7 @@ func (f *Fair) Inspect(ctx context.Context, key string) (Holder, error) {
 	if err := CheckKey(key); err != nil {
 		return Holder{}, err
 	}
-	return parseQueued(f.node.invoke(ctx, fairInspect, 2, key, queue(key)))
+	return parseQueued(f.redis.invoke(ctx, fairInspect, 2, key, queue(key)))
 }
 
 // Waiter is an owner in the queue of a key.
@@ -219,7 +219,7 @@ func (f *Fair) Queue(ctx context.Context, key string) ([]Waiter, error) {
 	if err := CheckKey(key); err != nil {
 		return nil, err
 	}
-	values, err := array(f.node.invoke(ctx, fairQueue, 2, queue(key), named(heartbeatsPrefix, key)))
+	values, err := array(f.redis.invoke(ctx, fairQueue, 2, queue(key), named(heartbeatsPrefix, key)))
 	if err != nil || len(values)%3 != 0 {
 		return nil, unexpected(err)
 	}

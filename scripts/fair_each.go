@@ -11,9 +11,9 @@ func (f *Fair) AcquireEach(ctx context.Context, asks []Ask, results []Result[Acq
 			return err
 		}
 		keys = append(appendFairKeys(keys, a.Key), tombstone(a.Key, a.Owner))
-		args = append(args, f.settings, a.Owner, millis(a.Lease), f.node.one)
+		args = append(args, f.settings, a.Owner, millis(a.Lease), f.redis.one)
 	}
-	return invokeEach(ctx, f.node, fairAcquireEach, len(asks), keys, args, results, parseAcquired)
+	return invokeEach(ctx, f.redis, fairAcquireEach, len(asks), keys, args, results, parseAcquired)
 }
 
 // KeyOwner is a lock and its holder, or an owner that wants to be.
@@ -37,7 +37,7 @@ func (f *Fair) ReleaseEach(ctx context.Context, holds []FairHold, results []Resu
 		keys = appendFairKeys(keys, h.Key)
 		args = append(args, f.settings, h.Owner, decimal(h.LastFence))
 	}
-	return invokeEach(ctx, f.node, fairReleaseEach, len(holds), keys, args, results, parsePassed)
+	return invokeEach(ctx, f.redis, fairReleaseEach, len(holds), keys, args, results, parsePassed)
 }
 
 // LeaveEach does as Leave for each of holds by itself, and fills results, one for each. A
@@ -51,7 +51,7 @@ func (f *Fair) LeaveEach(ctx context.Context, holds []KeyOwner, results []Result
 		keys = append(appendFairKeys(keys, h.Key), tombstone(h.Key, h.Owner))
 		args = append(args, f.settings, h.Owner)
 	}
-	return invokeEach(ctx, f.node, fairLeaveEach, len(holds), keys, args, results, parsePassed)
+	return invokeEach(ctx, f.redis, fairLeaveEach, len(holds), keys, args, results, parsePassed)
 }
 
 // each is room for the KEYS and the ARGV of a call for several locks.

@@ -43,15 +43,15 @@ type HeartbeatReply struct {
 // one call; a key that is free is given to its next waiter. Scores are kept
 // Ahead of the server's clock, as far as the present length of the
 // queue asks for it. It may be repeated. replies has a slot for each of asked; a key
-// that the user may not touch costs the others some round trips, as in [Node.Renew].
+// that the user may not touch costs the others some round trips, as in [Redis.Renew].
 func (f *Fair) Heartbeat(ctx context.Context, asked []Heartbeat, replies []HeartbeatReply) error {
 	clear(replies)
-	if !f.node.BySlot() {
+	if !f.redis.BySlot() {
 		if err := f.heartbeat(ctx, asked, replies); !crossed(err) {
 			return err
 		}
 	}
-	return f.node.bySlot(len(asked), func(i int) string { return asked[i].Key }, func(indexes []int) error {
+	return f.redis.bySlot(len(asked), func(i int) string { return asked[i].Key }, func(indexes []int) error {
 		of, slotReplies := make([]Heartbeat, len(indexes)), make([]HeartbeatReply, len(indexes))
 		for at, i := range indexes {
 			of[at] = asked[i]
@@ -94,7 +94,7 @@ func (f *Fair) heartbeatAtOnce(ctx context.Context, asked []Heartbeat, replies [
 			args = append(args, owner, millis(b.Ahead[i]))
 		}
 	}
-	values, err := array(f.node.invoke(ctx, fairHeartbeat, fairKeys*len(asked), args...))
+	values, err := array(f.redis.invoke(ctx, fairHeartbeat, fairKeys*len(asked), args...))
 	if err != nil || len(values) != len(asked) {
 		err = unexpected(err)
 		for i := range replies {

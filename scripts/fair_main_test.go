@@ -42,7 +42,7 @@ type harness struct {
 	*subscriber
 	t     testing.TB
 	s     *redistest.Server
-	node  *Node
+	redis *Redis
 	fairs map[string]*Fair
 	vote  *Vote // of the node; nil: it has none
 }
@@ -50,7 +50,7 @@ type harness struct {
 func newHarness(t testing.TB, change ...func(*FairSettings)) *harness {
 	t.Helper()
 	s, n := start(t)
-	r := &harness{subscriber: listen(t, s), t: t, s: s, node: n, fairs: map[string]*Fair{}}
+	r := &harness{subscriber: listen(t, s), t: t, s: s, redis: n, fairs: map[string]*Fair{}}
 	for _, client := range []string{clientA, clientB, clientC} {
 		settings := settingsOf(client)
 		for _, f := range change {

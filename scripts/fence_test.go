@@ -12,7 +12,7 @@ import (
 
 const token = "redisson_lock_token:{k}"
 
-func fenced(t testing.TB, n *Node, owner string, f Fencing) Acquired {
+func fenced(t testing.TB, n *Redis, owner string, f Fencing) Acquired {
 	t.Helper()
 	a := must(n.AcquireFenced(bounded(t), "k", owner, lease, f))(t)
 	require.True(t, a.OK)
@@ -70,7 +70,7 @@ func TestFenceCounterThatIsNoNumber(t *testing.T) {
 // A clock beyond all numbers costs fences as long as it is wrong, and leaves nothing behind.
 func TestG10_F34_ClockBeyondItsNumbers(t *testing.T) {
 	s := redistest.StartWithClock(t)
-	n := NewNode(s.Client(t))
+	n := NewRedis(s.Client(t))
 	settings := settingsOf(clientA)
 	settings.Fencing = Fencing{Reserve: 1, Expiry: time.Hour}
 	f := NewFair(n, settings)
@@ -108,15 +108,15 @@ func lasts(t *testing.T, s *redistest.Server, key string, d time.Duration, about
 // only ever lowers it to a number in use, by the holder's word, and keeps its expiry.
 func TestFenceCounter(t *testing.T) {
 	r := newHarness(t, fencing(10))
-	plain := func(owner string) Acquired { return fenced(t, r.node, owner, *fencingHour) }
+	plain := func(owner string) Acquired { return fenced(t, r.redis, owner, *fencingHour) }
 	ctx := bounded(t)
 	for name, way := range map[string]struct {
 		acquire func(owner string) Acquired
 		release func(owner string, last int64) (ours bool)
 	}{
-		"plain": {plain, func(owner string, last int64) bool { return must(r.node.Release(ctx, "k", owner, last))(t).Ours }},
+		"plain": {plain, func(owner string, last int64) bool { return must(r.redis.Release(ctx, "k", owner, last))(t).Ours }},
 		"each": {plain, func(owner string, last int64) bool {
-			return must(end(r.node, ctx, Ending{Key: "k", Owner: owner, LastFence: last}))(t).Ours
+			return must(end(r.redis, ctx, Ending{Key: "k", Owner: owner, LastFence: last}))(t).Ours
 		}},
 		"fair": {r.acquire, func(owner string, last int64) bool {
 			return must(r.of(owner).Release(ctx, "k", owner, last, false))(t).Ours
@@ -168,7 +168,7 @@ func TestFenceCounter(t *testing.T) {
 		})
 	}
 	r.s.Do(t, "FLUSHALL")
-	fenced(t, r.node, ownA, Fencing{Reserve: 10})
+	fenced(t, r.redis, ownA, Fencing{Reserve: 10})
 	lasts(t, r.s, token, -1)
 }
 

@@ -13,19 +13,19 @@ var (
 // Recount sets the count of the owner's hold, when a nested entry has begun or one of
 // several has ended, and its label. It never touches the expiry and may be
 // repeated. If the key is not the owner's, ours is false and nothing changes.
-func (n *Node) Recount(ctx context.Context, key, owner string, entries Entries) (ours bool, err error) {
-	return n.recount(ctx, recount, entries, owner, key)
+func (r *Redis) Recount(ctx context.Context, key, owner string, entries Entries) (ours bool, err error) {
+	return r.recount(ctx, recount, entries, owner, key)
 }
 
 // recount runs a script of that kind. keys are the key itself and what else it is given.
-func (n *Node) recount(ctx context.Context, s script, entries Entries, owner string, keys ...string) (ours bool, err error) {
+func (r *Redis) recount(ctx context.Context, s script, entries Entries, owner string, keys ...string) (ours bool, err error) {
 	if err := CheckKey(keys[0]); err != nil {
 		return false, err
 	}
 	if entries.Count < 1 || entries.Count > 999_999_999 {
 		return false, refuse("entries: %d is not from 1 to 999999999", entries.Count)
 	}
-	m, short, err := n.write(ctx, s, len(keys), append(keys, owner, n.field(entries))...)
+	m, short, err := r.write(ctx, s, len(keys), append(keys, owner, r.field(entries))...)
 	if ours, err = parseBool(m, err); ours {
 		err = short
 	}
@@ -46,9 +46,9 @@ type Holder struct {
 }
 
 // Inspect returns the holder of key; the zero Holder if it is free.
-func (n *Node) Inspect(ctx context.Context, key string) (Holder, error) {
+func (r *Redis) Inspect(ctx context.Context, key string) (Holder, error) {
 	if err := CheckKey(key); err != nil {
 		return Holder{}, err
 	}
-	return parseHolder(n.invoke(ctx, inspect, 1, key))
+	return parseHolder(r.invoke(ctx, inspect, 1, key))
 }

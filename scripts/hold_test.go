@@ -108,7 +108,7 @@ func TestG6_OnlyTheOwner(t *testing.T) {
 }
 
 // renewals renew on one Redis, and on a node of a quorum, where entries may be told, too.
-func renewals(t *testing.T, n *Node, vote *Vote) map[string]func(keys, owners []string, entries []Entries, answers []Answer) error {
+func renewals(t *testing.T, n *Redis, vote *Vote) map[string]func(keys, owners []string, entries []Entries, answers []Answer) error {
 	return map[string]func([]string, []string, []Entries, []Answer) error{
 		"plain": func(keys, owners []string, _ []Entries, answers []Answer) error {
 			return n.Renew(bounded(t), lease, keys, owners, answers)

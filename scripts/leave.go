@@ -27,19 +27,19 @@ var leavers sync.Map
 // carries out nothing that comes behind it on the connection: what others have sent there by
 // then ends with an unknown outcome, or is repeated by rueidis if it only reads. The PING
 // behind it has rueidis notice the end of the connection before a call does.
-func (n *Node) leave(ctx context.Context) {
-	if n.client.Mode() != rueidis.ClientModeStandalone {
+func (r *Redis) leave(ctx context.Context) {
+	if r.client.Mode() != rueidis.ClientModeStandalone {
 		return
 	}
-	who := any(n)
-	if reflect.ValueOf(n.client).Comparable() {
-		who = n.client
+	who := any(r)
+	if reflect.ValueOf(r.client).Comparable() {
+		who = r.client
 	}
 	if _, lately := leavers.LoadOrStore(who, nil); lately {
 		return
 	}
 	time.AfterFunc(leavePause, func() { leavers.Delete(who) })
-	n.client.DoMulti(ctx, n.client.B().Arbitrary("QUIT").Build(), n.client.B().Arbitrary("PING").Build())
+	r.client.DoMulti(ctx, r.client.B().Arbitrary("QUIT").Build(), r.client.B().Arbitrary("PING").Build())
 }
 
 // byReplica says whether a replica refused a call, or what the call does with one key of

@@ -31,45 +31,45 @@ const pageSize = "1000"
 // Scans returns a Scan for each server that has keys, for the names that match a pattern as of
 // SCAN. A Scan yields each name that is there all the time, unless its server restarts, or its
 // slot moves.
-func (n *Node) Scans(ctx context.Context, match string) ([]Scan, error) {
-	return n.scans(ctx, match, "hash")
+func (r *Redis) Scans(ctx context.Context, match string) ([]Scan, error) {
+	return r.scans(ctx, match, "hash")
 }
 
 // scans is Scans for keys of that type.
-func (n *Node) scans(ctx context.Context, match, of string) ([]Scan, error) {
-	if n.Cluster == nil {
-		client := n.client
+func (r *Redis) scans(ctx context.Context, match, of string) ([]Scan, error) {
+	if r.Cluster == nil {
+		client := r.client
 		if nodes := slices.Collect(maps.Values(client.Nodes())); len(nodes) == 1 {
 			client = nodes[0] // it never changes to another server, where the cursor would mean nothing
 		}
-		return []Scan{n.scan("", client, match, of)}, nil
+		return []Scan{r.scan("", client, match, of)}, nil
 	}
-	if err := n.Cluster.Refresh(ctx); err != nil {
+	if err := r.Cluster.Refresh(ctx); err != nil {
 		return nil, unasked(err)
 	}
 	var scans []Scan
-	nodes := n.client.Nodes()
-	for _, addr := range n.Cluster.Masters() {
-		scans = append(scans, n.scan(addr, nodes[addr], match, of))
+	nodes := r.client.Nodes()
+	for _, addr := range r.Cluster.Masters() {
+		scans = append(scans, r.scan(addr, nodes[addr], match, of))
 	}
 	return scans, nil
 }
 
 var errNotKnown = notAsked{errors.New("the client does not know this master yet")}
 
-func (n *Node) scan(server string, client rueidis.Client, match, of string) Scan {
+func (r *Redis) scan(server string, client rueidis.Client, match, of string) Scan {
 	return Scan{server, func(ctx context.Context, cursor uint64) (Page, error) {
 		if client == nil {
 			return Page{}, errNotKnown
 		}
 		// rueidis does not repeat what is Arbitrary: a server that has restarted has other cursors.
-		cmd := n.client.B().Arbitrary("SCAN", strconv.FormatUint(cursor, 10), "MATCH", match, "COUNT", pageSize, "TYPE", of)
+		cmd := r.client.B().Arbitrary("SCAN", strconv.FormatUint(cursor, 10), "MATCH", match, "COUNT", pageSize, "TYPE", of)
 		reply, err := client.Do(ctx, cmd.Build()).AsScanEntry()
 		if err != nil {
-			return Page{}, n.allowed(0, n.explained(ctx, err))
+			return Page{}, r.allowed(0, r.explained(ctx, err))
 		}
 		return Page{slices.DeleteFunc(reply.Elements, func(name string) bool {
-			return CheckKey(name) != nil || n.BySlot() && !oneSlot(name)
+			return CheckKey(name) != nil || r.BySlot() && !oneSlot(name)
 		}), reply.Cursor}, nil
 	}}
 }
@@ -81,18 +81,18 @@ func Literal(text string) string { return literal.Replace(text) }
 
 // InspectEach does as Inspect for each of names, some hundred at most, and returns a result for
 // each. One round trip to each server.
-func (n *Node) InspectEach(ctx context.Context, names []string) ([]Result[Holder], error) {
-	return n.inspectEach(ctx, inspect, names, func(name string) []string { return []string{name} }, parseHolder)
+func (r *Redis) InspectEach(ctx context.Context, names []string) ([]Result[Holder], error) {
+	return r.inspectEach(ctx, inspect, names, func(name string) []string { return []string{name} }, parseHolder)
 }
 
-// InspectEach is as that of [Node].
+// InspectEach is as that of [Redis].
 func (f *Fair) InspectEach(ctx context.Context, names []string) ([]Result[Holder], error) {
-	return f.node.inspectEach(ctx, fairInspect, names, func(name string) []string { return []string{name, queue(name)} }, parseQueued)
+	return f.redis.inspectEach(ctx, fairInspect, names, func(name string) []string { return []string{name, queue(name)} }, parseQueued)
 }
 
 // inspectEach runs s for each of names, as a call of its own among those of others. What a server
 // does not take, as it does not know s yet or a slot moves, is asked anew.
-func (n *Node) inspectEach(ctx context.Context, s script, names []string, keys func(name string) []string, parse func(rueidis.RedisMessage, error) (Holder, error)) ([]Result[Holder], error) {
+func (r *Redis) inspectEach(ctx context.Context, s script, names []string, keys func(name string) []string, parse func(rueidis.RedisMessage, error) (Holder, error)) ([]Result[Holder], error) {
 	results := make([]Result[Holder], len(names))
 	take := func(i int, m rueidis.RedisMessage, err error) error {
 		results[i].Value, results[i].Err = parse(m, err)
@@ -108,25 +108,25 @@ func (n *Node) inspectEach(ctx context.Context, s script, names []string, keys f
 	for len(open) > 0 {
 		cmds := make(rueidis.Commands, len(open))
 		for at, i := range open {
-			cmd := n.client.B().Evalsha().Sha1(s.sha)
-			if k := keys(names[i]); n.Cluster == nil {
+			cmd := r.client.B().Evalsha().Sha1(s.sha)
+			if k := keys(names[i]); r.Cluster == nil {
 				cmds[at] = cmd.Numkeys(int64(len(k))).Arg(k...).Build()
 			} else {
 				cmds[at] = cmd.Numkeys(int64(len(k))).Key(k...).Build()
 			}
 		}
 		var again []int
-		for at, reply := range n.client.DoMulti(ctx, cmds...) {
+		for at, reply := range r.client.DoMulti(ctx, cmds...) {
 			m, err := reply.ToMessage()
 			if noScript(err) || changing(err) {
 				again = append(again, open[at])
-			} else if err := take(open[at], m, n.allowed(rightHash, n.explained(ctx, err))); err != nil {
+			} else if err := take(open[at], m, r.allowed(rightHash, r.explained(ctx, err))); err != nil {
 				return nil, err
 			}
 		}
 		if open = again; len(open) > 0 { // alone, and then the others, as the server knows s
 			k := keys(names[open[0]])
-			m, err := n.invoke(ctx, s, len(k), k...)
+			m, err := r.invoke(ctx, s, len(k), k...)
 			if err := take(open[0], m, err); err != nil {
 				return nil, err
 			}

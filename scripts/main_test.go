@@ -38,16 +38,16 @@ func until(t testing.TB, cond func() bool) {
 	}
 }
 
-func start(t testing.TB, args ...string) (*redistest.Server, *Node) {
+func start(t testing.TB, args ...string) (*redistest.Server, *Redis) {
 	t.Helper()
 	s := redistest.Start(t, args...)
-	return s, NewNode(s.Client(t))
+	return s, NewRedis(s.Client(t))
 }
 
 // loggedIn is a node by the client of a user whose password is secret.
-func loggedIn(t testing.TB, s *redistest.Server, user string) *Node {
+func loggedIn(t testing.TB, s *redistest.Server, user string) *Redis {
 	t.Helper()
-	return NewNode(s.Client(t, func(o *rueidis.ClientOption) { o.Username, o.Password = user, "secret" }))
+	return NewRedis(s.Client(t, func(o *rueidis.ClientOption) { o.Username, o.Password = user, "secret" }))
 }
 
 // requireRefused requires that an error says so, and that waiting does not cure it.
@@ -57,7 +57,7 @@ func requireRefused(t testing.TB, says string, err error, about ...any) {
 	require.Equal(t, Refused, OutcomeOf(err), about...)
 }
 
-func acquired(t testing.TB, n *Node, key, owner string) {
+func acquired(t testing.TB, n *Redis, key, owner string) {
 	t.Helper()
 	require.Equal(t, Acquired{OK: true}, must(n.Acquire(bounded(t), key, owner, lease))(t))
 }

@@ -26,7 +26,7 @@ const (
 	// Refused: surely nothing was done, and waiting does not cure it: a wrong
 	// password, a missing right, a key of a wrong type, a bad argument, a
 	// context that was over before anything was sent, a closed client. A
-	// password, or a right to run scripts, that the Node had before is Unavailable.
+	// password, or a right to run scripts, that the [Redis] had before is Unavailable.
 	Refused
 	// Unknown: the script may have run, or may still run: the reply did not
 	// come or was not understood.
@@ -44,7 +44,7 @@ func (o Outcome) Final() bool { return o == Refused || o == Doubtful }
 // has to be undone, or the call to be repeated.
 func (o Outcome) MayHaveRun() bool { return o == Unknown || o == Doubtful }
 
-// OutcomeOf judges the error that a method of [Node] returned. Errors that it
+// OutcomeOf judges the error that a method of [Redis] returned. Errors that it
 // does not know are Unknown.
 //
 // One case is judged by what can still be done about it. A call that is cut off because its

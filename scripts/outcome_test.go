@@ -180,7 +180,7 @@ func TestOldServer_IsAskedOnTheOneConnection(t *testing.T) {
 	})
 	for i := range 10 { // rueidis chooses one of four at random
 		s.Do(t, "SCRIPT", "FLUSH")
-		acquired(t, NewNode(client), fmt.Sprint(i), ownA)
+		acquired(t, NewRedis(client), fmt.Sprint(i), ownA)
 	}
 	require.EqualValues(t, 1, dials.Load())
 }
@@ -189,7 +189,7 @@ func TestOldServer_IsAskedOnTheOneConnection(t *testing.T) {
 // more time than a call has.
 func TestOldServer_IsAskedWithoutReplicas(t *testing.T) {
 	s := redistest.Start(t)
-	n := NewNodeWith(s.Client(t), NodeSettings{Replicas: 1, ReplicaTimeout: time.Millisecond})
+	n := NewRedisWith(s.Client(t), RedisSettings{Replicas: 1, ReplicaTimeout: time.Millisecond})
 	_, err := n.Acquire(bounded(t), "k", ownA, lease)
 	require.ErrorIs(t, err, holdfast.ErrNotReplicated)
 	require.Equal(t, 2, cost(t, s)["wait"], "one behind evalsha, one behind eval")

@@ -23,15 +23,15 @@ var (
 )
 
 // Permits runs the scripts of keys that several owners may hold at once, on one Redis. Its methods
-// are as those of [Node].
+// are as those of [Redis].
 type Permits struct {
-	onNode
+	onRedis
 	n    int    // how many permits a key has; immutable
 	text string // the same; immutable
 }
 
-// NewPermits returns a Permits on node, for keys with n permits. It does no I/O.
-func NewPermits(node *Node, n int) *Permits { return &Permits{onNode{node}, n, decimal(int64(n))} }
+// NewPermits returns a Permits on redis, for keys with n permits. It does no I/O.
+func NewPermits(redis *Redis, n int) *Permits { return &Permits{onRedis{redis}, n, decimal(int64(n))} }
 
 // PermitsChannel returns the channel that is notified when a permit of key is given back. The
 // message is the digit 0.
@@ -42,13 +42,13 @@ func register(key string) string { return named(check.PermitsPrefix, key) }
 
 // Acquire takes one of the permits of key for owner, for one lease from now. Else it changes
 // nothing: Remaining is of the lease that ends first, or others have Agreed on another number.
-// It may be repeated as [Node.Acquire]; End in doubt undoes what an unanswered call may have done.
+// It may be repeated as [Redis.Acquire]; End in doubt undoes what an unanswered call may have done.
 func (p *Permits) Acquire(ctx context.Context, key, owner string, lease time.Duration) (Acquired, error) {
 	if err := checkHold(key, owner, lease); err != nil {
 		return Acquired{}, err
 	}
-	return p.node.take(ctx, parsePermit, withMistake(permitsAcquire), 3,
-		key, register(key), tombstone(key, owner), owner, millis(lease), p.text, p.node.one)
+	return p.redis.take(ctx, parsePermit, withMistake(permitsAcquire), 3,
+		key, register(key), tombstone(key, owner), owner, millis(lease), p.text, p.redis.one)
 }
 
 // AcquireEach does as Acquire for each of asks by itself, and fills results, one for each.
@@ -59,24 +59,24 @@ func (p *Permits) AcquireEach(ctx context.Context, asks []Ask, results []Result[
 			return err
 		}
 		keys = append(keys, a.Key, register(a.Key), tombstone(a.Key, a.Owner))
-		args = append(args, a.Owner, millis(a.Lease), p.text, p.node.one)
+		args = append(args, a.Owner, millis(a.Lease), p.text, p.redis.one)
 	}
-	return invokeEach(ctx, p.node, withMistake(permitsAcquireEach), len(asks), keys, args, results, parsePermit)
+	return invokeEach(ctx, p.redis, withMistake(permitsAcquireEach), len(asks), keys, args, results, parsePermit)
 }
 
-// Renew is [Node.Renew]. A lease that is over is NotOurs.
+// Renew is [Redis.Renew]. A lease that is over is NotOurs.
 func (p *Permits) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
-	return p.node.renewEach(ctx, renewScript{withMistake(permitsRenew), func(key, _ string) string { return register(key) }, p.text}, lease, keys, owners, answers)
+	return p.redis.renewEach(ctx, renewScript{withMistake(permitsRenew), func(key, _ string) string { return register(key) }, p.text}, lease, keys, owners, answers)
 }
 
 // End ends a hold, whatever its count, and notifies the channel of the key. Of an owner in doubt it
-// does more, as [Node.GiveUp].
+// does more, as [Redis.GiveUp].
 func (p *Permits) End(ctx context.Context, h Ending) (Released, error) {
 	keys, args, err := p.endArgs(h)
 	if err != nil {
 		return Released{}, err
 	}
-	return parseReleased(p.node.invoke(ctx, permitsRelease, len(keys), append(keys, args...)...))
+	return parseReleased(p.redis.invoke(ctx, permitsRelease, len(keys), append(keys, args...)...))
 }
 
 // EndEach does as End for each of holds by itself, and fills results, one for each.
@@ -85,7 +85,7 @@ func (p *Permits) EndEach(ctx context.Context, holds []Ending, results []Result[
 	if err != nil {
 		return err
 	}
-	return invokeEach(ctx, p.node, permitsReleaseEach, len(holds), keys, args, results, parseReleased)
+	return invokeEach(ctx, p.redis, permitsReleaseEach, len(holds), keys, args, results, parseReleased)
 }
 
 // endArgs returns the KEYS and ARGV of release for each of holds.
@@ -102,17 +102,17 @@ func (p *Permits) endArgs(holds ...Ending) (keys, args []string, err error) {
 }
 
 // ForceRelease takes back all permits of key; existed tells whether any was taken. See
-// [Node.ForceRelease].
+// [Redis.ForceRelease].
 func (p *Permits) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
 	if err := CheckKey(key); err != nil {
 		return false, err
 	}
-	return parseBool(p.node.invoke(ctx, permitsForceRelease, 2, key, register(key), PermitsChannel(key)))
+	return parseBool(p.redis.invoke(ctx, permitsForceRelease, 2, key, register(key), PermitsChannel(key)))
 }
 
-// Recount is [Node.Recount].
+// Recount is [Redis.Recount].
 func (p *Permits) Recount(ctx context.Context, key, owner string, entries Entries) (ours bool, err error) {
-	return p.node.recount(ctx, permitsRecount, entries, owner, key, register(key))
+	return p.redis.recount(ctx, permitsRecount, entries, owner, key, register(key))
 }
 
 // Resize sets how many permits key has, whatever the lockers say, until nobody has used it for a
@@ -124,7 +124,7 @@ func (p *Permits) Resize(ctx context.Context, key string, n int) error {
 	if err := check.Permits(n); err != nil {
 		return unsent(err)
 	}
-	_, err := parseBool(p.node.invoke(ctx, permitsResize, 2, key, register(key), decimal(int64(n)), PermitsChannel(key)))
+	_, err := parseBool(p.redis.invoke(ctx, permitsResize, 2, key, register(key), decimal(int64(n)), PermitsChannel(key)))
 	return err
 }
 
@@ -133,17 +133,17 @@ func (p *Permits) Inspect(ctx context.Context, key string) (Holder, error) {
 	if err := CheckKey(key); err != nil {
 		return Holder{}, err
 	}
-	return parsePermits(p.node.invoke(ctx, permitsInspect, 2, key, register(key)))
+	return parsePermits(p.redis.invoke(ctx, permitsInspect, 2, key, register(key)))
 }
 
-// InspectEach is as that of [Node].
+// InspectEach is as that of [Redis].
 func (p *Permits) InspectEach(ctx context.Context, names []string) ([]Result[Holder], error) {
-	return p.node.inspectEach(ctx, permitsInspect, names, func(name string) []string { return []string{name, register(name)} }, parsePermits)
+	return p.redis.inspectEach(ctx, permitsInspect, names, func(name string) []string { return []string{name, register(name)} }, parsePermits)
 }
 
-// Scans is [Node.Scans].
+// Scans is [Redis.Scans].
 func (p *Permits) Scans(ctx context.Context, match string) ([]Scan, error) {
-	return p.node.scans(ctx, match, "zset")
+	return p.redis.scans(ctx, match, "zset")
 }
 
 // parsePermit is parseAcquired, or reads on which number others have agreed.

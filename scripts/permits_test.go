@@ -14,7 +14,7 @@ import (
 // permitted3 is a server with keys that have three permits, and label as the owners' label.
 func permitted3(t *testing.T) (*redistest.Server, *Permits) {
 	s := redistest.Start(t)
-	return s, NewPermits(NewNodeWith(s.Client(t), NodeSettings{Label: "label"}), 3)
+	return s, NewPermits(NewRedisWith(s.Client(t), RedisSettings{Label: "label"}), 3)
 }
 
 // takes has owners take permits of the key k.
@@ -133,7 +133,7 @@ func TestF7_AnOwnerThatIsGivenUpTakesNoPermit(t *testing.T) {
 
 func TestPermitsAreAgreed(t *testing.T) {
 	s, p := permitted3(t)
-	other := NewPermits(p.node, 5)
+	other := NewPermits(p.redis, 5)
 	takes(t, p, ofA(1))
 	before := state(t, s)
 	require.Equal(t, Acquired{Agreed: 3}, must(other.Acquire(bounded(t), "k", ofB(1), lease))(t))
@@ -167,7 +167,7 @@ func TestG7_NothingStaysOfLeasesThatAreOver(t *testing.T) {
 // or those that were given are back.
 func TestF31_PermitsWithoutRegister(t *testing.T) {
 	s, p := permitted3(t)
-	other := NewPermits(p.node, 5)
+	other := NewPermits(p.redis, 5)
 	takes(t, p, ofA(1))
 	s.Do(t, "DEL", register("k"))
 	takes(t, p, ofA(1)) // again
@@ -226,7 +226,7 @@ func TestG7_PermitsWithoutRightsHaveAnExpiry(t *testing.T) {
 // What an operator says counts for all lockers, also after an idle time.
 func TestResize(t *testing.T) {
 	s, p := permitted3(t)
-	other := NewPermits(p.node, 7)
+	other := NewPermits(p.redis, 7)
 	takes(t, p, ofA(1), ofA(2), ofA(3))
 	require.NoError(t, p.Resize(bounded(t), "k", 4))
 	takes(t, other, ofB(1))
@@ -315,7 +315,7 @@ func TestF30_PermitsOutOfMemory(t *testing.T) {
 	s.Do(t, "PEXPIRE", "k", fmt.Sprint(lease.Milliseconds()))
 	s.Do(t, "HSET", register("k"), "permits", "4")
 	s.Do(t, "CONFIG", "SET", "maxmemory", "1")
-	before, more := state(t, s), NewPermits(p.node, 4)
+	before, more := state(t, s), NewPermits(p.redis, 4)
 	for _, key := range []string{"k", "free"} {
 		_, err := more.Acquire(bounded(t), key, ofB(1), lease)
 		require.ErrorContains(t, err, "OOM")

@@ -67,8 +67,8 @@ const (
 // connection of its own, which cannot outlive the server's process: the script is
 // that of the boot that was checked. For a vote, a third one asks whether the other calls go
 // to that server, too; else the client dials anew. It may be repeated.
-func (n *Node) CheckNode(ctx context.Context, how CheckMode, fresh string, d Deployment, of string) (Standing, *Vote, error) {
-	pool, client := n.pool("")
+func (r *Redis) CheckNode(ctx context.Context, how CheckMode, fresh string, d Deployment, of string) (Standing, *Vote, error) {
+	pool, client := r.pool("")
 	conn, err := pool.take(ctx, client)
 	if err != nil {
 		return Standing{}, nil, err
@@ -80,23 +80,23 @@ func (n *Node) CheckNode(ctx context.Context, how CheckMode, fresh string, d Dep
 	}
 	check := conn.B().Eval().Script(quorumCheck.text).Numkeys(1).Arg(args...).Build()
 	m, err := conn.Do(ctx, check).ToMessage()
-	s, err := parseStanding(m, n.allowed(rightText, explained(err)))
+	s, err := parseStanding(m, r.allowed(rightText, explained(err)))
 	if err != nil || s.Left != 0 {
 		return s, nil, err
 	}
 	if err := conn.Do(ctx, conn.B().ScriptLoad().Script(s.vote.acquire.text).Build()).Error(); err != nil {
-		return s, nil, n.allowed(0, explained(err))
+		return s, nil, r.allowed(0, explained(err))
 	}
-	if run, err := n.runID(ctx); err == nil && run != s.RunID {
-		n.leave(ctx)
+	if run, err := r.runID(ctx); err == nil && run != s.RunID {
+		r.leave(ctx)
 	}
 	return s, &s.vote, nil
 }
 
 // Identify returns the vote of a node without restart guard. A server that tells no
 // run id, or not to this user, has one as well.
-func (n *Node) Identify(ctx context.Context) (*Vote, error) {
-	run, err := n.runID(ctx)
+func (r *Redis) Identify(ctx context.Context) (*Vote, error) {
+	run, err := r.runID(ctx)
 	if err != nil && !OutcomeOf(err).Final() {
 		return nil, err
 	}
@@ -105,12 +105,12 @@ func (n *Node) Identify(ctx context.Context) (*Vote, error) {
 
 // CheckVote says whether a vote is still good, and of a guarded one how its node
 // stands. It changes nothing.
-func (n *Node) CheckVote(ctx context.Context, vote *Vote, d Deployment) (s Standing, good bool, err error) {
+func (r *Redis) CheckVote(ctx context.Context, vote *Vote, d Deployment) (s Standing, good bool, err error) {
 	if !vote.guarded() {
-		now, err := n.Identify(ctx)
+		now, err := r.Identify(ctx)
 		return s, err == nil && now.runID == vote.runID, err
 	}
-	s, err = parseStanding(n.invoke(ctx, quorumCheck, 1, marker, "0", millis(d.Longest), decimal(int64(d.Nodes)), string(Observe)))
+	s, err = parseStanding(r.invoke(ctx, quorumCheck, 1, marker, "0", millis(d.Longest), decimal(int64(d.Nodes)), string(Observe)))
 	return s, err == nil && s.Left == 0 && s.vote.marker == vote.marker, err
 }
 

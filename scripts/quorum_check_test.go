@@ -148,7 +148,7 @@ func TestGuard_RestartInTheMiddleOfACheck(t *testing.T) {
 	s, admin, vote := startActive(t, "--appendonly", "yes", "--appendfsync", "always")
 	require.True(t, must(acquireVoted(admin, bounded(t), vote, "k", ownA, false))(t).OK)
 	client := s.Client(t)
-	n := NewNode(interrupted{client, func() {
+	n := NewRedis(interrupted{client, func() {
 		s.Restart()
 		until(t, func() bool { // the client is as good as new
 			return client.Do(bounded(t), client.B().Ping().Build()).Error() == nil
@@ -197,12 +197,12 @@ func TestGuard_NeedsARunID(t *testing.T) {
 }
 
 // embedded is a node on the embedded server.
-func embedded(t *testing.T) (*miniredis.Miniredis, *Node) {
+func embedded(t *testing.T) (*miniredis.Miniredis, *Redis) {
 	t.Helper()
 	m := miniredis.RunT(t)
 	client := must(rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{m.Addr()}, ForceSingleClient: true, DisableCache: true}))(t)
 	t.Cleanup(client.Close)
-	return m, NewNode(client)
+	return m, NewRedis(client)
 }
 
 // What the node says is no more than words between quotes.

@@ -26,33 +26,33 @@ type FenceSource struct {
 	Clock   int64 // the server's, in µs
 }
 
-// AcquireVoted does as [Node.Acquire] on a node of a quorum, for each of asks by itself,
+// AcquireVoted does as [Redis.Acquire] on a node of a quorum, for each of asks by itself,
 // and fills nodeReplies, one for each; if fenced, they tell what the quorum makes a
-// fence number of. vote is of [Node.CheckNode], or of [Node.Identify] for a node without
+// fence number of. vote is of [Redis.CheckNode], or of [Redis.Identify] for a node without
 // restart guard. It never sends a script's text to a guarded node, which might have
 // restarted: it has no vote instead.
-func (n *Node) AcquireVoted(ctx context.Context, vote *Vote, fenced bool, asks []Ask, nodeReplies []NodeReply) error {
-	keys, args, err := n.askArgs(asks, fenced)
+func (r *Redis) AcquireVoted(ctx context.Context, vote *Vote, fenced bool, asks []Ask, nodeReplies []NodeReply) error {
+	keys, args, err := r.askArgs(asks, fenced)
 	if err != nil {
 		return err
 	}
 	args = slices.Insert(eachArgs(len(asks), keys, args), len(keys), marker)
 	if !vote.guarded() {
-		m, err := n.invoke(ctx, quorumAcquire, len(keys)+1, args...)
+		m, err := r.invoke(ctx, quorumAcquire, len(keys)+1, args...)
 		return parseNodeReplies(m, ofOneSlot(err), nodeReplies)
 	}
 	if err := ctx.Err(); err != nil {
 		return notSent{err}
 	}
-	m, err := n.client.Do(ctx, n.eval("EVALSHA", vote.acquire.sha, len(keys)+1, args)).ToMessage()
+	m, err := r.client.Do(ctx, r.eval("EVALSHA", vote.acquire.sha, len(keys)+1, args)).ToMessage()
 	if noScript(err) {
 		setNoVote(nodeReplies)
 		return nil
 	}
 	if byReplica(m, err) {
-		n.leave(ctx)
+		r.leave(ctx)
 	}
-	return parseNodeReplies(m, ofOneSlot(n.allowed(rightHash, explained(err))), nodeReplies)
+	return parseNodeReplies(m, ofOneSlot(r.allowed(rightHash, explained(err))), nodeReplies)
 }
 
 // ofOneSlot says more of the error of a node whose calls must have keys of one slot: the marker
@@ -114,18 +114,18 @@ func parseNodeReply(m rueidis.RedisMessage) (r NodeReply, err error) {
 	return NodeReply{}, errReply
 }
 
-// RenewVoted does as [Node.Renew] on a node of a quorum. counts says whether its
+// RenewVoted does as [Redis.Renew] on a node of a quorum. counts says whether its
 // answers Renewed count: they do if the node's marker is still that of vote, if that
 // is of a node with a restart guard. entries are set as by Recount, unless their count is 0.
-func (n *Node) RenewVoted(ctx context.Context, vote *Vote, lease time.Duration, keys, owners []string, entries []Entries, answers []Answer) (counts bool, err error) {
+func (r *Redis) RenewVoted(ctx context.Context, vote *Vote, lease time.Duration, keys, owners []string, entries []Entries, answers []Answer) (counts bool, err error) {
 	clear(answers)
-	counts, err = n.renewVoted(ctx, vote, lease, keys, owners, entries, answers)
+	counts, err = r.renewVoted(ctx, vote, lease, keys, owners, entries, answers)
 	if !forbidden(err) || len(keys) == 1 {
 		return counts, err
 	}
 	var any atomic.Bool
 	err = apart(len(keys), forbidden, func(i, j int) error {
-		counts, err := n.renewVoted(ctx, vote, lease, keys[i:j], owners[i:j], entries[i:j], answers[i:j])
+		counts, err := r.renewVoted(ctx, vote, lease, keys[i:j], owners[i:j], entries[i:j], answers[i:j])
 		if counts {
 			any.Store(true)
 		}
@@ -140,17 +140,17 @@ func (n *Node) RenewVoted(ctx context.Context, vote *Vote, lease time.Duration, 
 }
 
 // renewVoted is one call of RenewVoted.
-func (n *Node) renewVoted(ctx context.Context, vote *Vote, lease time.Duration, keys, owners []string, entries []Entries, answers []Answer) (counts bool, err error) {
+func (r *Redis) renewVoted(ctx context.Context, vote *Vote, lease time.Duration, keys, owners []string, entries []Entries, answers []Answer) (counts bool, err error) {
 	args := make([]string, 0, 3*len(keys)+2)
 	args = append(append(args, keys...), marker, millis(lease))
 	for i, owner := range owners {
 		value := "0"
 		if entries[i].Count > 0 {
-			value = n.field(entries[i])
+			value = r.field(entries[i])
 		}
 		args = append(args, owner, value)
 	}
-	values, err := array(n.invoke(ctx, quorumRenew, len(keys)+1, args...))
+	values, err := array(r.invoke(ctx, quorumRenew, len(keys)+1, args...))
 	if err != nil || len(values) != len(keys)+1 {
 		return false, unexpected(err)
 	}
@@ -163,6 +163,6 @@ func (n *Node) renewVoted(ctx context.Context, vote *Vote, lease time.Duration, 
 
 // WriteFence raises the fence counter of a hold of owner to last; ours is false if
 // the owner does not hold key there. It may be repeated.
-func (n *Node) WriteFence(ctx context.Context, key, owner string, last int64, expiry time.Duration) (ours bool, err error) {
-	return parseBool(n.invoke(ctx, quorumFence, 2, key, counter(key), owner, decimal(last), millis(expiry)))
+func (r *Redis) WriteFence(ctx context.Context, key, owner string, last int64, expiry time.Duration) (ours bool, err error) {
+	return parseBool(r.invoke(ctx, quorumFence, 2, key, counter(key), owner, decimal(last), millis(expiry)))
 }

@@ -30,7 +30,7 @@ func ofThree(longest time.Duration) Deployment { return Deployment{longest, 3} }
 
 // checkedFor is a check by a client with that longest lease, for an epoch if it activates. It
 // says whether it got a vote, too: one that an assertion prints is two scripts long.
-func checkedFor(t testing.TB, n *Node, how CheckMode, longest time.Duration, of string) (s Standing, vote *Vote, has bool) {
+func checkedFor(t testing.TB, n *Redis, how CheckMode, longest time.Duration, of string) (s Standing, vote *Vote, has bool) {
 	t.Helper()
 	s, vote, err := n.CheckNode(bounded(t), how, newEpoch(), ofThree(longest), of)
 	require.NoError(t, err)
@@ -38,7 +38,7 @@ func checkedFor(t testing.TB, n *Node, how CheckMode, longest time.Duration, of 
 }
 
 // unvoted is the check of a node that gets no vote by it.
-func unvoted(t testing.TB, n *Node, how CheckMode, of string) Standing {
+func unvoted(t testing.TB, n *Redis, how CheckMode, of string) Standing {
 	t.Helper()
 	s, _, has := checkedFor(t, n, how, longest, of)
 	require.False(t, has)
@@ -46,7 +46,7 @@ func unvoted(t testing.TB, n *Node, how CheckMode, of string) Standing {
 }
 
 // activated gives a fresh node its vote.
-func activated(t testing.TB, n *Node) *Vote {
+func activated(t testing.TB, n *Redis) *Vote {
 	t.Helper()
 	s := unvoted(t, n, Mark, "")
 	require.True(t, s.Marked)
@@ -56,14 +56,14 @@ func activated(t testing.TB, n *Node) *Vote {
 }
 
 // startActive is a server that has a vote.
-func startActive(t testing.TB, args ...string) (*redistest.Server, *Node, *Vote) {
+func startActive(t testing.TB, args ...string) (*redistest.Server, *Redis, *Vote) {
 	t.Helper()
 	s, n := start(t, args...)
 	return s, n, activated(t, n)
 }
 
 // acquireVoted asks for one hold.
-func acquireVoted(n *Node, ctx context.Context, vote *Vote, key, owner string, fenced bool) (NodeReply, error) {
+func acquireVoted(n *Redis, ctx context.Context, vote *Vote, key, owner string, fenced bool) (NodeReply, error) {
 	replies := make([]NodeReply, 1)
 	err := n.AcquireVoted(ctx, vote, fenced, []Ask{{key, owner, lease}}, replies)
 	if err == nil {
@@ -74,7 +74,7 @@ func acquireVoted(n *Node, ctx context.Context, vote *Vote, key, owner string, f
 
 // requireNoVote requires that neither kind of acquire is taken, and that nothing
 // is changed.
-func requireNoVote(t testing.TB, s *redistest.Server, n *Node, vote *Vote) {
+func requireNoVote(t testing.TB, s *redistest.Server, n *Redis, vote *Vote) {
 	t.Helper()
 	before := state(t, s)
 	for _, fenced := range []bool{false, true} {
@@ -106,7 +106,7 @@ const (
 	wordNodes
 )
 
-// end is [Node.EndEach] for one.
-func end(n *Node, ctx context.Context, e Ending) (Released, error) {
+// end is [Redis.EndEach] for one.
+func end(n *Redis, ctx context.Context, e Ending) (Released, error) {
 	return first(1, func(r []Result[Released]) error { return n.EndEach(ctx, []Ending{e}, r) })
 }

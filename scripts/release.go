@@ -24,16 +24,16 @@ type Released struct {
 //
 // lastFence, if not 0, is the last number used of those that AcquireFenced
 // reserved for this very hold: the others are given back.
-func (n *Node) Release(ctx context.Context, key, owner string, lastFence int64) (Released, error) {
-	return n.end(ctx, Ending{Key: key, Owner: owner, Notify: true, LastFence: lastFence})
+func (r *Redis) Release(ctx context.Context, key, owner string, lastFence int64) (Released, error) {
+	return r.end(ctx, Ending{Key: key, Owner: owner, Notify: true, LastFence: lastFence})
 }
 
 // GiveUp gives up an owner after an acquire of unknown outcome: it ends its
 // hold as Release does, and for a minute an acquire of that owner that arrives
 // late finds itself Gone. Ours tells whether there was a hold. It may be
 // repeated.
-func (n *Node) GiveUp(ctx context.Context, key, owner string) (Released, error) {
-	return n.end(ctx, Ending{Key: key, Owner: owner, Notify: true, Doubt: true})
+func (r *Redis) GiveUp(ctx context.Context, key, owner string) (Released, error) {
+	return r.end(ctx, Ending{Key: key, Owner: owner, Notify: true, Doubt: true})
 }
 
 // Ending is a hold that is to end, by Release, GiveUp or a failed round of a quorum.
@@ -44,12 +44,12 @@ type Ending struct {
 	LastFence  int64 // if not 0, nor in doubt: the last fence number that was used; those reserved after it are given back
 }
 
-func (n *Node) end(ctx context.Context, h Ending) (Released, error) {
+func (r *Redis) end(ctx context.Context, h Ending) (Released, error) {
 	other, channel, more, err := h.args()
 	if err != nil {
 		return Released{}, err
 	}
-	return parseReleased(n.invoke(ctx, release, 2, h.Key, other, h.Owner, channel, more))
+	return parseReleased(r.invoke(ctx, release, 2, h.Key, other, h.Owner, channel, more))
 }
 
 // args returns what release is sent besides the key and the owner.
@@ -74,7 +74,7 @@ func (h Ending) args() (other, channel, more string, err error) {
 // EndEach ends each of holds by itself, whatever its count, and fills results, one for
 // each. It works on a Redis that is out of memory and may be repeated; a repeat cannot
 // tell its own success from a loss.
-func (n *Node) EndEach(ctx context.Context, holds []Ending, results []Result[Released]) error {
+func (r *Redis) EndEach(ctx context.Context, holds []Ending, results []Result[Released]) error {
 	keys, args := make([]string, 0, 5*len(holds)+1), make([]string, 0, 3*len(holds)) // room for eachArgs
 	for _, h := range holds {
 		other, channel, more, err := h.args()
@@ -83,16 +83,16 @@ func (n *Node) EndEach(ctx context.Context, holds []Ending, results []Result[Rel
 		}
 		keys, args = append(keys, h.Key, other), append(args, h.Owner, channel, more)
 	}
-	return invokeEach(ctx, n, releaseEach, len(holds), keys, args, results, parseReleased)
+	return invokeEach(ctx, r, releaseEach, len(holds), keys, args, results, parseReleased)
 }
 
 // ForceRelease frees key from any holder, and announces that on its channel;
 // existed tells whether it was held. The holder learns it at its next renewal.
 // What is not a lock is left alone and is an error. A repeat may end the
 // hold of an owner that took the key in between.
-func (n *Node) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
+func (r *Redis) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
 	if err := CheckKey(key); err != nil {
 		return false, err
 	}
-	return parseBool(n.invoke(ctx, forceRelease, 1, key, Channel(key)))
+	return parseBool(r.invoke(ctx, forceRelease, 1, key, Channel(key)))
 }

@@ -42,12 +42,12 @@ var renewArgs = sync.Pool{New: func() any { return new([]string) }}
 // a lock is NotOurs and no error. A key that the user may not touch costs the others two
 // round trips more, and 21 calls in place of one. So do keys of a Redis Cluster's slot that
 // moves, of which each node has some; they cost up to 111 calls.
-func (n *Node) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
-	return n.renewEach(ctx, renewScript{script: withMistake(renew)}, lease, keys, owners, answers)
+func (r *Redis) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
+	return r.renewEach(ctx, renewScript{script: withMistake(renew)}, lease, keys, owners, answers)
 }
 
 // renewEach is Renew for holds of any kind.
-func (n *Node) renewEach(ctx context.Context, by renewScript, lease time.Duration, keys, owners []string, answers []Answer) error {
+func (r *Redis) renewEach(ctx context.Context, by renewScript, lease time.Duration, keys, owners []string, answers []Answer) error {
 	clear(answers)
 	by.renews = true
 	if err := CheckLease(lease); err != nil {
@@ -56,18 +56,18 @@ func (n *Node) renewEach(ctx context.Context, by renewScript, lease time.Duratio
 	if len(keys) == 0 || len(owners) != len(keys) || len(answers) != len(keys) {
 		return refuse("%d keys, %d owners and %d answers: not as many of each, or none", len(keys), len(owners), len(answers))
 	}
-	if !n.BySlot() {
-		if err := n.renew(ctx, by, lease, keys, owners, answers); !crossed(err) {
+	if !r.BySlot() {
+		if err := r.renew(ctx, by, lease, keys, owners, answers); !crossed(err) {
 			return err
 		}
 	}
-	return n.bySlot(len(keys), func(i int) string { return keys[i] }, func(indexes []int) error {
+	return r.bySlot(len(keys), func(i int) string { return keys[i] }, func(indexes []int) error {
 		slot := make([]string, 2*len(indexes))
 		slotKeys, slotOwners, slotAnswers := slot[:len(indexes)], slot[len(indexes):], make([]Answer, len(indexes))
 		for at, i := range indexes {
 			slotKeys[at], slotOwners[at] = keys[i], owners[i]
 		}
-		err := n.renew(ctx, by, lease, slotKeys, slotOwners, slotAnswers)
+		err := r.renew(ctx, by, lease, slotKeys, slotOwners, slotAnswers)
 		for at, i := range indexes {
 			answers[i] = slotAnswers[at]
 		}
@@ -76,17 +76,17 @@ func (n *Node) renewEach(ctx context.Context, by renewScript, lease time.Duratio
 }
 
 // renew is Renew for keys of one slot.
-func (n *Node) renew(ctx context.Context, by renewScript, lease time.Duration, keys, owners []string, answers []Answer) error {
-	err := n.renewAtOnce(ctx, by, lease, keys, owners, answers)
+func (r *Redis) renew(ctx context.Context, by renewScript, lease time.Duration, keys, owners []string, answers []Answer) error {
+	err := r.renewAtOnce(ctx, by, lease, keys, owners, answers)
 	alone := func(err error) bool { return forbidden(err) || divided(err) }
 	if alone(err) && len(keys) > 1 {
-		err = apart(len(keys), alone, func(i, j int) error { return n.renewAtOnce(ctx, by, lease, keys[i:j], owners[i:j], answers[i:j]) })
+		err = apart(len(keys), alone, func(i, j int) error { return r.renewAtOnce(ctx, by, lease, keys[i:j], owners[i:j], answers[i:j]) })
 	}
 	return err
 }
 
 // renewAtOnce is one call of Renew.
-func (n *Node) renewAtOnce(ctx context.Context, by renewScript, lease time.Duration, keys, owners []string, answers []Answer) error {
+func (r *Redis) renewAtOnce(ctx context.Context, by renewScript, lease time.Duration, keys, owners []string, answers []Answer) error {
 	room := renewArgs.Get().(*[]string)
 	args := (*room)[:0]
 	for i, key := range keys {
@@ -99,7 +99,7 @@ func (n *Node) renewAtOnce(ctx context.Context, by renewScript, lease time.Durat
 		args = append(args, by.permits)
 	}
 	args = append(args, owners...)
-	reply, short, err := n.write(ctx, by.script, all, args...)
+	reply, short, err := r.write(ctx, by.script, all, args...)
 	clear(args)
 	*room = args
 	renewArgs.Put(room)

@@ -18,17 +18,17 @@ import (
 // Redis Cluster such a connection stays with one node and follows neither MOVED nor ASK.
 // The client is made to learn from MOVED; where ASK sends a call is for the next attempt alone.
 // https://redis.io/docs/latest/commands/wait/
-func (n *Node) write(ctx context.Context, s script, keys int, args ...string) (reply rueidis.RedisMessage, short, err error) {
-	if n.Replicas == 0 {
-		reply, err = n.invoke(ctx, s, keys, args...)
+func (r *Redis) write(ctx context.Context, s script, keys int, args ...string) (reply rueidis.RedisMessage, short, err error) {
+	if r.Replicas == 0 {
+		reply, err = r.invoke(ctx, s, keys, args...)
 		return reply, nil, err
 	}
 	if err := ctx.Err(); err != nil {
 		return reply, nil, notSent{err}
 	}
 	next := "" // the node that ASK has named
-	reply, err = n.invokeBy(ctx, func(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
-		replies, err := n.alone(ctx, s.renews, args[0], next, cmd)
+	reply, err = r.invokeBy(ctx, func(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+		replies, err := r.alone(ctx, s.renews, args[0], next, cmd)
 		if err != nil {
 			return rueidis.NewErrorResult(err)
 		}
@@ -37,13 +37,13 @@ func (n *Node) write(ctx context.Context, s script, keys int, args ...string) (r
 		switch have, err := waited.ToInt64(); {
 		case Replied(err) && OutcomeOf(err).Final():
 			short = noWait{redact.Error(err)}
-		case err != nil || have < int64(n.Replicas):
-			short = notReplicated{have, n.Replicas, err}
+		case err != nil || have < int64(r.Replicas):
+			short = notReplicated{have, r.Replicas, err}
 		}
 		if re, ok := answer.Error().(*rueidis.RedisError); ok && !re.IsNoScript() { // else the same node gets the text
 			next, _ = re.IsAsk()
-			if _, moved := re.IsMoved(); moved && n.Cluster != nil {
-				n.moved(ctx, args[0])
+			if _, moved := re.IsMoved(); moved && r.Cluster != nil {
+				r.moved(ctx, args[0])
 			}
 		}
 		return answer
@@ -55,8 +55,8 @@ func (n *Node) write(ctx context.Context, s script, keys int, args ...string) (r
 type parser func(rueidis.RedisMessage, error) (Acquired, error)
 
 // take is write for an acquire, whose reply is for parse.
-func (n *Node) take(ctx context.Context, parse parser, s script, keys int, args ...string) (Acquired, error) {
-	m, short, err := n.write(ctx, s, keys, args...)
+func (r *Redis) take(ctx context.Context, parse parser, s script, keys int, args ...string) (Acquired, error) {
+	m, short, err := r.write(ctx, s, keys, args...)
 	a, err := parse(m, err)
 	if err == nil && a.OK {
 		err = short

@@ -28,13 +28,13 @@ func (lapsed) Outcome() Outcome { return Unavailable }
 
 // allowed takes in how a call that needs some rights has ended, and returns its error, as
 // lapsed if the client had them before. A right for one key, or for a command in a script, does
-// not lapse here: it does not depend on a password, and a Node does not know which keys it has
+// not lapse here: it does not depend on a password, and a Redis does not know which keys it has
 // been allowed. A caller that knows says so by AsLapsed.
-func (n *Node) allowed(needs rights, err error) error {
-	had := rights(n.had.Load())
+func (r *Redis) allowed(needs rights, err error) error {
+	had := rights(r.had.Load())
 	if err == nil {
 		if needs |= rightKnown; had&needs != needs {
-			n.had.Or(uint32(needs))
+			r.had.Or(uint32(needs))
 		}
 		return nil
 	}

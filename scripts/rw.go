@@ -27,14 +27,14 @@ var (
 const WriteSuffix = ":write"
 
 // ReadWrite runs the scripts of read/write locks on one Redis, for one client of readers or of
-// writers. Its methods are as those of [Node].
+// writers. Its methods are as those of [Redis].
 type ReadWrite struct {
-	onNode
+	onRedis
 	client string // the start of its owners, and the name of its wishes; immutable
 }
 
-// NewReadWrite returns a ReadWrite on node. It does no I/O.
-func NewReadWrite(node *Node, client string) *ReadWrite { return &ReadWrite{onNode{node}, client} }
+// NewReadWrite returns a ReadWrite on redis. It does no I/O.
+func NewReadWrite(redis *Redis, client string) *ReadWrite { return &ReadWrite{onRedis{redis}, client} }
 
 // ReadWriteAsk is one hold of a read/write lock that is asked for. A writer's owner ends with
 // WriteSuffix.
@@ -56,13 +56,13 @@ func checkWish(d time.Duration) error {
 
 // Acquire takes a lock for a reader beside other readers, or for a writer if it is free; with
 // fencing if f is not nil. If others go first, it changes nothing but the wish of the client.
-// It may be repeated as [Node.Acquire]; End in doubt undoes what an unanswered call may have done.
+// It may be repeated as [Redis.Acquire]; End in doubt undoes what an unanswered call may have done.
 func (r *ReadWrite) Acquire(ctx context.Context, f *Fencing, a ReadWriteAsk) (Acquired, error) {
 	keys, args, err := r.askArgs(f, a)
 	if err != nil {
 		return Acquired{}, err
 	}
-	return r.node.take(ctx, parserOf(f), withMistake(rwAcquire), len(keys), append(keys, args...)...)
+	return r.redis.take(ctx, parserOf(f), withMistake(rwAcquire), len(keys), append(keys, args...)...)
 }
 
 // AcquireEach does as Acquire for each of asks by itself, and fills results, one for each.
@@ -71,7 +71,7 @@ func (r *ReadWrite) AcquireEach(ctx context.Context, f *Fencing, asks []ReadWrit
 	if err != nil {
 		return err
 	}
-	return invokeEach(ctx, r.node, withMistake(rwAcquireEach), len(asks), keys, args, results, parserOf(f))
+	return invokeEach(ctx, r.redis, withMistake(rwAcquireEach), len(asks), keys, args, results, parserOf(f))
 }
 
 // askArgs returns the KEYS and ARGV of acquire for each of asks.
@@ -94,7 +94,7 @@ func (r *ReadWrite) askArgs(f *Fencing, asks ...ReadWriteAsk) (keys, args []stri
 			return nil, nil, err
 		}
 		keys = append(keys, a.Key, tombstone(a.Key, a.Owner), timeout(a.Key, a.Owner), wishes(a.Key), absentKey(a.Key))
-		args = append(args, a.Owner, millis(a.Lease), r.node.one, r.client, millis(a.Wish), a.Beside)
+		args = append(args, a.Owner, millis(a.Lease), r.redis.one, r.client, millis(a.Wish), a.Beside)
 		if f != nil {
 			keys, args = append(keys, counter(a.Key)), append(args, decimal(f.Reserve), millis(f.Expiry))
 		}
@@ -109,13 +109,13 @@ type ReadWriteEnding struct {
 }
 
 // End ends a hold, whatever its count, and wakes those who may take the lock now. Of an owner in
-// doubt it does more, as [Node.GiveUp].
+// doubt it does more, as [Redis.GiveUp].
 func (r *ReadWrite) End(ctx context.Context, h ReadWriteEnding) (Released, error) {
 	keys, args, err := r.endArgs(h)
 	if err != nil {
 		return Released{}, err
 	}
-	return parseReleased(r.node.invoke(ctx, rwRelease, len(keys), append(keys, args...)...))
+	return parseReleased(r.redis.invoke(ctx, rwRelease, len(keys), append(keys, args...)...))
 }
 
 // EndEach does as End for each of holds by itself, and fills results, one for each.
@@ -124,7 +124,7 @@ func (r *ReadWrite) EndEach(ctx context.Context, holds []ReadWriteEnding, result
 	if err != nil {
 		return err
 	}
-	return invokeEach(ctx, r.node, rwReleaseEach, len(holds), keys, args, results, parseReleased)
+	return invokeEach(ctx, r.redis, rwReleaseEach, len(holds), keys, args, results, parseReleased)
 }
 
 // endArgs returns the KEYS and ARGV of release for each of holds.
@@ -144,14 +144,14 @@ func (r *ReadWrite) endArgs(holds ...ReadWriteEnding) (keys, args []string, err 
 	return keys, args, nil
 }
 
-// Renew is [Node.Renew]. A hold whose entry or whose timeout key has gone is NotOurs.
+// Renew is [Redis.Renew]. A hold whose entry or whose timeout key has gone is NotOurs.
 func (r *ReadWrite) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
-	return r.node.renewEach(ctx, renewScript{script: withMistake(rwRenew), more: timeout}, lease, keys, owners, answers)
+	return r.redis.renewEach(ctx, renewScript{script: withMistake(rwRenew), more: timeout}, lease, keys, owners, answers)
 }
 
-// Recount is [Node.Recount], up to 99 999 entries.
+// Recount is [Redis.Recount], up to 99 999 entries.
 func (r *ReadWrite) Recount(ctx context.Context, key, owner string, entries Entries) (ours bool, err error) {
-	return r.node.recount(ctx, rwRecount, entries, owner, key, timeout(key, owner))
+	return r.redis.recount(ctx, rwRecount, entries, owner, key, timeout(key, owner))
 }
 
 // MayShare reports whether later readers of the client may share the hold of owner, a reader: it
@@ -160,7 +160,7 @@ func (r *ReadWrite) MayShare(ctx context.Context, key, owner string) (bool, erro
 	if err := CheckKey(key); err != nil {
 		return false, err
 	}
-	return parseBool(r.node.invoke(ctx, rwShare, 3, key, timeout(key, owner), wishes(key), owner))
+	return parseBool(r.redis.invoke(ctx, rwShare, 3, key, timeout(key, owner), wishes(key), owner))
 }
 
 // Inspect returns who holds key: the writer, or else one of the readers, and how many these are.
@@ -168,12 +168,12 @@ func (r *ReadWrite) Inspect(ctx context.Context, key string) (Holder, error) {
 	if err := CheckKey(key); err != nil {
 		return Holder{}, err
 	}
-	return parseReadWrite(r.node.invoke(ctx, rwInspect, 2, key, absentKey(key)))
+	return parseReadWrite(r.redis.invoke(ctx, rwInspect, 2, key, absentKey(key)))
 }
 
-// InspectEach is as that of [Node].
+// InspectEach is as that of [Redis].
 func (r *ReadWrite) InspectEach(ctx context.Context, names []string) ([]Result[Holder], error) {
-	return r.node.inspectEach(ctx, rwInspect, names, func(name string) []string { return []string{name, absentKey(name)} }, parseReadWrite)
+	return r.redis.inspectEach(ctx, rwInspect, names, func(name string) []string { return []string{name, absentKey(name)} }, parseReadWrite)
 }
 
 func parseReadWrite(m rueidis.RedisMessage, err error) (Holder, error) {
@@ -194,12 +194,12 @@ func parseReadWrite(m rueidis.RedisMessage, err error) (Holder, error) {
 	return h, err
 }
 
-// ForceRelease frees key from its writer and all readers; see [Node.ForceRelease].
+// ForceRelease frees key from its writer and all readers; see [Redis.ForceRelease].
 func (r *ReadWrite) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
 	if err := CheckKey(key); err != nil {
 		return false, err
 	}
-	return parseBool(r.node.invoke(ctx, rwForceRelease, 2, key, absentKey(key), ReadWriteChannel(key)))
+	return parseBool(r.redis.invoke(ctx, rwForceRelease, 2, key, absentKey(key), ReadWriteChannel(key)))
 }
 
 // Withdraw ends the wish of the client for key, and wakes those who let it go first. It may
@@ -208,7 +208,7 @@ func (r *ReadWrite) Withdraw(ctx context.Context, key string) error {
 	if err := CheckKey(key); err != nil {
 		return err
 	}
-	_, err := parseBool(r.node.invoke(ctx, rwWithdraw, 1, wishes(key), r.client, ReadWriteChannel(key)))
+	_, err := parseBool(r.redis.invoke(ctx, rwWithdraw, 1, wishes(key), r.client, ReadWriteChannel(key)))
 	return err
 }
 

@@ -121,7 +121,7 @@ func TestF33_KindsDoNotMix(t *testing.T) {
 	for _, owner := range []string{ofA(1), writer(ofA(1))} {
 		r.clear()
 		r.shares(owner)
-		requireRefused(t, "WRONGTYPE", errOf(r.node.Acquire(bounded(t), "k", ofB(1), lease)))
+		requireRefused(t, "WRONGTYPE", errOf(r.redis.Acquire(bounded(t), "k", ofB(1), lease)))
 		requireRefused(t, "WRONGTYPE", errOf(r.of(ofB(1)).Acquire(bounded(t), "k", ofB(1), lease)))
 		r.clear()
 		require.True(t, r.acquire(ofB(1)).OK)

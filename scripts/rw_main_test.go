@@ -86,7 +86,7 @@ func (c client) ends(owner string) ReadWriteEnding {
 }
 
 // rw returns the ReadWrite of an owner's client.
-func (r *harness) rw(owner string) *ReadWrite { return NewReadWrite(r.node, owner[:36]) }
+func (r *harness) rw(owner string) *ReadWrite { return NewReadWrite(r.redis, owner[:36]) }
 
 // tries asks for the lock once, with a wish unless that is 0.
 func (r *harness) tries(owner string, wish time.Duration) Acquired {

@@ -34,7 +34,7 @@ func TestG1_ReadersShareAndAWriterIsAlone(t *testing.T) {
 // What Redis has of a lock is Redisson's, but for a writer's timeout key and for labels.
 func TestLayoutOfReadWriteLocks(t *testing.T) {
 	s, _ := start(t)
-	n := NewNodeWith(s.Client(t), NodeSettings{Label: "host/1"})
+	n := NewRedisWith(s.Client(t), RedisSettings{Label: "host/1"})
 	rw := NewReadWrite(n, clientA)
 	for key, braced := range map[string]string{"k": "{k}", "{a}b": "{a}b"} {
 		s.Do(t, "FLUSHALL")

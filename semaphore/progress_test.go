@@ -126,8 +126,8 @@ func TestG4_CrashedHoldersFreeTheirPermits(t *testing.T) {
 				const lease = 6 * time.Second
 				l, ctx, began := w.open(2, holdfast.WithLease(lease)), context.Background(), time.Now()
 				mine := locktest.Lock(t, l, ctx, "k")
-				node := scripts.NewPermits(scripts.NewNode(w.server.Client(t)), 2)
-				_, err := node.Acquire(ctx, "k", "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01:01", lease) // and nothing more
+				permits := scripts.NewPermits(scripts.NewRedis(w.server.Client(t)), 2)
+				_, err := permits.Acquire(ctx, "k", "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01:01", lease) // and nothing more
 				require.NoError(t, err)
 				if !waits {
 					time.Sleep(lease - 10*time.Millisecond)

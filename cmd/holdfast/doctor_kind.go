@@ -17,11 +17,11 @@ type layout struct {
 }
 
 func (c *checkup) layouts() []layout {
-	node := scripts.NewNode(c.Client)
+	redis := scripts.NewRedis(c.Client)
 	return []layout{
-		{"a lock of rlock or fair", "doctor without --read and --permits", c.fair || !c.read && !c.permits, node.Inspect},
-		{"a read/write lock", "doctor --read", c.read, scripts.NewReadWrite(node, "").Inspect},
-		{"a semaphore", "doctor --permits", c.permits, scripts.NewPermits(node, 1).Inspect},
+		{"a lock of rlock or fair", "doctor without --read and --permits", c.fair || !c.read && !c.permits, redis.Inspect},
+		{"a read/write lock", "doctor --read", c.read, scripts.NewReadWrite(redis, "").Inspect},
+		{"a semaphore", "doctor --permits", c.permits, scripts.NewPermits(redis, 1).Inspect},
 	}
 }
 

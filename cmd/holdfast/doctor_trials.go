@@ -59,12 +59,12 @@ func unknown(err error) bool {
 }
 
 func (c *checkup) trials() []trial {
-	node := scripts.NewNode(c.Client)
-	fair := scripts.NewFair(node, scripts.FairSettings{})
+	redis := scripts.NewRedis(c.Client)
+	fair := scripts.NewFair(redis, scripts.FairSettings{})
 	return []trial{
 		{"a script of the lock is refused", "any lock of this name", true, c.inspect},
 		{"a script of fair is refused", "a fair lock of this name", c.fair, func(ctx context.Context, name string) error {
-			if _, err := node.Inspect(ctx, name); err != nil {
+			if _, err := redis.Inspect(ctx, name); err != nil {
 				return nil // told already
 			}
 			_, err := fair.Inspect(ctx, name)

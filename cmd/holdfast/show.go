@@ -127,11 +127,11 @@ func oneKey(c *cobra.Command, args []string) error {
 }
 
 func queueOf(ctx context.Context, client rueidis.Client, key string) ([]waiter, error) {
-	var settings scripts.NodeSettings
+	var settings scripts.RedisSettings
 	if client.Mode() == rueidis.ClientModeCluster {
 		settings.Cluster = cluster.New(client)
 	}
-	reply, err := scripts.NewFair(scripts.NewNodeWith(client, settings), scripts.FairSettings{}).Queue(ctx, key)
+	reply, err := scripts.NewFair(scripts.NewRedisWith(client, settings), scripts.FairSettings{}).Queue(ctx, key)
 	queue := make([]waiter, len(reply))
 	for i, w := range reply {
 		library := libraryOf(w.Owner)

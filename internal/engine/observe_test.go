@@ -79,7 +79,7 @@ func TestObserverOutagesByServer(t *testing.T) {
 		e.observer.answered(gone, "a", away) // the caller gave up
 		late, cancel := context.WithTimeout(t.Context(), 0)
 		defer cancel()
-		_, unsent := scripts.NewNode(nil).GiveUp(late, "a", "owner")
+		_, unsent := scripts.NewRedis(nil).GiveUp(late, "a", "owner")
 		tells("a", nil)
 		tells("a", away, holdfast.OutageBeganEvent{Server: "server of a", Err: away})
 		e.observer.answered(late, "a", unsent) // nobody was asked

@@ -20,7 +20,7 @@ type node struct {
 	q          *Quorum // immutable
 	index      int     // immutable
 	name       string  // address without credentials; immutable
-	script     *scripts.Node
+	script     *scripts.Redis
 	subscriber *pubsub.Subscriber
 	guard      guard
 
@@ -44,7 +44,7 @@ type node struct {
 
 func newNode(q *Quorum, index int, client rueidis.Client) *node {
 	n := &node{
-		q: q, index: index, script: scripts.NewNodeWith(client, scripts.NodeSettings{Label: q.Label, Logger: q.Logger}),
+		q: q, index: index, script: scripts.NewRedisWith(client, scripts.RedisSettings{Label: q.Label, Logger: q.Logger}),
 		subscriber: pubsub.New(client, q.Logger),
 		jobs:       make(map[string]*job), ending: make(chan struct{}, 1), did: make(chan struct{}, 1),
 	}

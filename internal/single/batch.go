@@ -19,9 +19,9 @@ const few = 8
 
 // fewOn is few for a Redis. All calls go out alone where a script has keys of one slot, and
 // where replicas have to confirm each.
-func fewOn(node *scripts.Node) func() int64 {
+func fewOn(redis *scripts.Redis) func() int64 {
 	return func() int64 {
-		if node.BySlot() || node.Replicas > 0 {
+		if redis.BySlot() || redis.Replicas > 0 {
 			return math.MaxInt64
 		}
 		return few
@@ -57,7 +57,7 @@ func batchOf[Q, A any](
 	one func(ctx context.Context, ask Q) (A, error),
 	many func(ctx context.Context, asks []Q, results []scripts.Result[A]) error,
 ) *batcher[none, Q, A] {
-	return newBatcher(fewOn(s.node), s.calls.Go,
+	return newBatcher(fewOn(s.redis), s.calls.Go,
 		func(ctx context.Context, _ none, ask Q) (A, error) { return one(ctx, ask) },
 		func(ctx context.Context, _ none, asks []Q, results []scripts.Result[A]) error {
 			return many(ctx, asks, results)

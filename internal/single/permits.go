@@ -33,7 +33,7 @@ var _ interface {
 func NewPermits(client rueidis.Client, c engine.Config, n int) (*engine.Engine, *Permits) {
 	c.Several = true
 	p := &Permits{server: connect(client, c), n: n}
-	p.Permits = scripts.NewPermits(p.node, n)
+	p.Permits = scripts.NewPermits(p.redis, n)
 	p.acquires = batchOf(p.server, func(ctx context.Context, a scripts.Ask) (scripts.Acquired, error) {
 		return p.Permits.Acquire(ctx, a.Key, a.Owner, a.Lease)
 	}, p.AcquireEach)

@@ -30,7 +30,7 @@ var _ interface {
 // NewQueued returns an engine on the Redis of client, and its backend.
 func NewQueued(client rueidis.Client, c engine.Config, own queueing.Config) (*engine.Engine, *Queued) {
 	q := &Queued{server: connect(client, c)}
-	q.Fair = scripts.NewFair(q.node, fairSettings(c, own))
+	q.Fair = scripts.NewFair(q.redis, fairSettings(c, own))
 	q.acquires = batchOf(q.server, func(ctx context.Context, a scripts.Ask) (scripts.Acquired, error) {
 		return q.Fair.Acquire(ctx, a.Key, a.Owner, a.Lease)
 	}, q.AcquireEach)
@@ -80,14 +80,14 @@ func (q *Queued) Leave(ctx context.Context, key string, doubts int, owners ...st
 	return q.leaves.do(ctx, none{}, scripts.KeyOwner{Key: key, Owner: owners[0]})
 }
 
-// Recount is [scripts.Node.Recount].
+// Recount is [scripts.Redis.Recount].
 func (q *Queued) Recount(ctx context.Context, key, owner string, entries scripts.Entries) (bool, error) {
-	return q.node.Recount(ctx, key, owner, entries)
+	return q.redis.Recount(ctx, key, owner, entries)
 }
 
-// Renew is [scripts.Node.Renew].
+// Renew is [scripts.Redis.Renew].
 func (q *Queued) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []scripts.Answer) error {
-	return q.node.Renew(ctx, lease, keys, owners, answers)
+	return q.redis.Renew(ctx, lease, keys, owners, answers)
 }
 
 // Inbox listens to the grants of key to this locker.

@@ -18,9 +18,9 @@ import (
 )
 
 // Racing is a [racing.Backend] on one Redis. Acquires go out in batches, and so do releases
-// with what gives up owners. Its other methods are those of [scripts.Node].
+// with what gives up owners. Its other methods are those of [scripts.Redis].
 type Racing struct {
-	*scripts.Node
+	*scripts.Redis
 	server
 	fences
 	acquires *batcher[scripts.Fencing, scripts.Ask, scripts.Acquired]
@@ -35,15 +35,15 @@ var _ interface {
 // NewRacing returns an engine on the Redis of client, and its backend.
 func NewRacing(client rueidis.Client, c engine.Config) (*engine.Engine, *Racing) {
 	r := &Racing{server: connect(client, c), fences: fences{c.Fencing, *c.FenceExpiry}}
-	r.Node = r.node
-	r.acquires = newBatcher(fewOn(r.Node), r.calls.Go, r.acquire, func(ctx context.Context, f scripts.Fencing, asks []scripts.Ask, replies []scripts.Result[scripts.Acquired]) error {
+	r.Redis = r.redis
+	r.acquires = newBatcher(fewOn(r.Redis), r.calls.Go, r.acquire, func(ctx context.Context, f scripts.Fencing, asks []scripts.Ask, replies []scripts.Result[scripts.Acquired]) error {
 		return r.AcquireEach(ctx, r.wanted(&f), asks, replies)
 	})
 	r.ends = batchOf(r.server, func(ctx context.Context, e scripts.Ending) (scripts.Released, error) {
 		if e.Doubt {
-			return r.Node.GiveUp(ctx, e.Key, e.Owner)
+			return r.Redis.GiveUp(ctx, e.Key, e.Owner)
 		}
-		return r.Node.Release(ctx, e.Key, e.Owner, e.LastFence)
+		return r.Redis.Release(ctx, e.Key, e.Owner, e.LastFence)
 	}, r.EndEach)
 	return racing.New(r, c), r
 }
@@ -67,22 +67,22 @@ func Configure(client rueidis.Client, kind string, own any, opts []holdfast.Opti
 
 // server is what the backends have in common: one Redis, and the calls to it.
 type server struct {
-	node       *scripts.Node
+	redis      *scripts.Redis
 	subscriber *pubsub.Subscriber
 	calls      *calls.Calls
 }
 
 func connect(client rueidis.Client, c engine.Config) (s server) {
-	settings := scripts.NodeSettings{Label: c.Label, Replicas: c.Replicas, ReplicaTimeout: c.ReplicaTimeout, Logger: c.Logger}
+	settings := scripts.RedisSettings{Label: c.Label, Replicas: c.Replicas, ReplicaTimeout: c.ReplicaTimeout, Logger: c.Logger}
 	settings.Patience = calls.Timeout(c.Lease) / 2 // WAIT has the other half
 	clustered := client.Mode() == rueidis.ClientModeCluster
 	if clustered {
 		settings.Cluster, settings.Shards = cluster.New(client), c.ShardedPubSub
 	}
-	s.node = scripts.NewNodeWith(client, settings)
+	s.redis = scripts.NewRedisWith(client, settings)
 	s = s.withCalls(c)
 	if clustered {
-		s.subscriber = pubsub.NewCluster(client, settings.Cluster, s.node.Sharded, c.Logger)
+		s.subscriber = pubsub.NewCluster(client, settings.Cluster, s.redis.Sharded, c.Logger)
 	} else {
 		s.subscriber = pubsub.New(client, c.Logger)
 	}
@@ -91,12 +91,12 @@ func connect(client rueidis.Client, c engine.Config) (s server) {
 
 // withCalls is s with the calls of another engine.
 func (s server) withCalls(c engine.Config) server {
-	s.calls = calls.New(c.Lease, s.node.Server)
+	s.calls = calls.New(c.Lease, s.redis.Server)
 	if c.Replicas > 0 {
 		s.calls.Block()
 	}
-	if s.node.Cluster != nil {
-		s.calls.PerServer(s.node.Cluster.Node)
+	if s.redis.Cluster != nil {
+		s.calls.PerServer(s.redis.Cluster.Node)
 	}
 	return s
 }
@@ -142,13 +142,13 @@ func (r *Racing) acquire(ctx context.Context, f scripts.Fencing, a scripts.Ask) 
 	if r.fencing {
 		return r.AcquireFenced(ctx, a.Key, a.Owner, a.Lease, f)
 	}
-	return r.Node.Acquire(ctx, a.Key, a.Owner, a.Lease)
+	return r.Redis.Acquire(ctx, a.Key, a.Owner, a.Lease)
 }
 
 // Release ends a hold, alone or in a batch.
 func (r *Racing) Release(ctx context.Context, key, owner string, lastFence int64) (scripts.Released, error) {
 	if planted.ReleaseAny {
-		_, err := r.Node.ForceRelease(ctx, key)
+		_, err := r.Redis.ForceRelease(ctx, key)
 		return scripts.Released{Ours: true}, err
 	}
 	return r.ends.do(ctx, none{}, scripts.Ending{Key: key, Owner: owner, Notify: true, LastFence: lastFence})

@@ -267,7 +267,7 @@ func TestSharing_NoAnswer(t *testing.T) {
 	r := newShareRig(t)
 	ctx := context.Background()
 	asks := []scripts.Ask{{Key: "warm", Owner: "me", Lease: time.Minute}} // so that Redis knows the script
-	require.NoError(t, r.backend.Node.AcquireEach(ctx, nil, asks, make([]scripts.Result[scripts.Acquired], 1)))
+	require.NoError(t, r.backend.Redis.AcquireEach(ctx, nil, asks, make([]scripts.Result[scripts.Acquired], 1)))
 	c := r.first("first", "me")
 	all := r.joined(c, ctx, "a", "b")
 	swallowed := r.way.SwallowReply(1, func(cmd []string) bool { return slices.Contains(cmd, "b") })

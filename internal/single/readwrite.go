@@ -64,10 +64,10 @@ func NewReadWrite(client rueidis.Client, c engine.Config) (readers, writers *eng
 
 func newReadWrite(s server, c engine.Config) *ReadWrite {
 	r := &ReadWrite{
-		ReadWrite: scripts.NewReadWrite(s.node, c.Client), server: s, fences: fences{c.Fencing, *c.FenceExpiry},
+		ReadWrite: scripts.NewReadWrite(s.redis, c.Client), server: s, fences: fences{c.Fencing, *c.FenceExpiry},
 		readers: c.Shares, waiting: make(map[string]*wish),
 	}
-	r.acquires = newBatcher(fewOn(s.node), s.calls.Go, func(ctx context.Context, f scripts.Fencing, a scripts.ReadWriteAsk) (scripts.Acquired, error) {
+	r.acquires = newBatcher(fewOn(s.redis), s.calls.Go, func(ctx context.Context, f scripts.Fencing, a scripts.ReadWriteAsk) (scripts.Acquired, error) {
 		return r.ReadWrite.Acquire(ctx, r.wanted(&f), a)
 	}, func(ctx context.Context, f scripts.Fencing, asks []scripts.ReadWriteAsk, replies []scripts.Result[scripts.Acquired]) error {
 		return r.AcquireEach(ctx, r.wanted(&f), asks, replies)

@@ -64,7 +64,7 @@ func (r *modelReal) call(q modelRequest) (reply modelReply) {
 		reply.grant = r.grant(replies[0].Grant)
 	case modelRenew:
 		answers := make([]scripts.Answer, 1)
-		err = r.node.Renew(ctx, modelTime(q.lease), []string{r.key}, names, answers)
+		err = r.redis.Renew(ctx, modelTime(q.lease), []string{r.key}, names, answers)
 		if answers[0] == scripts.Renewed {
 			reply.status = 1
 		}

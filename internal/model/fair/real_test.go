@@ -24,7 +24,7 @@ type modelReal struct {
 	t          *testing.T
 	rules      *modelRules
 	server     *redistest.Server
-	node       *scripts.Node
+	redis      *scripts.Redis
 	fairs      [modelClients]*scripts.Fair
 	uuids      [modelClients]string
 	key        string
@@ -37,10 +37,10 @@ type modelReal struct {
 func newModelReal(t *testing.T, x *modelRules) *modelReal {
 	r := &modelReal{t: t, rules: x, server: redistest.Start(t), heard: make(chan rueidis.PubSubMessage, 16)}
 	client := r.server.Client(t)
-	r.node = scripts.NewNode(client)
+	r.redis = scripts.NewRedis(client)
 	for c := range r.fairs {
 		r.uuids[c] = fmt.Sprintf("3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a0%d", c)
-		r.fairs[c] = scripts.NewFair(r.node, scripts.FairSettings{
+		r.fairs[c] = scripts.NewFair(r.redis, scripts.FairSettings{
 			Client: r.uuids[c], WaiterTTL: modelTime(x.stale), GrantLease: modelTime(x.first), Members: int(x.members),
 			Fencing: scripts.Fencing{Reserve: 1 + int64(x.members), Expiry: time.Hour},
 		})

@@ -26,7 +26,7 @@ type modelReal struct {
 	t       *testing.T
 	rules   *modelRules
 	server  *redistest.Server
-	node    *scripts.Node
+	redis   *scripts.Redis
 	epochs  int64
 	votes   [modelClients]*scripts.Vote
 	seen    [modelClients]string // epochs that looks have told
@@ -35,7 +35,7 @@ type modelReal struct {
 
 func newModelReal(t *testing.T, x *modelRules) *modelReal {
 	s := redistest.Start(t, "--enable-debug-command", "yes")
-	return &modelReal{t: t, rules: x, server: s, node: scripts.NewNode(s.Client(t))}
+	return &modelReal{t: t, rules: x, server: s, redis: scripts.NewRedis(s.Client(t))}
 }
 
 func (r *modelReal) context() context.Context {
@@ -71,7 +71,7 @@ func (r *modelReal) deployment(c int8) scripts.Deployment {
 func (r *modelReal) look(how modelLooking, c int8) (vote, marked bool) {
 	r.epochs++
 	kinds := [...]scripts.CheckMode{scripts.Observe, scripts.Mark, scripts.Activate}
-	reply, v, err := r.node.CheckNode(r.context(), kinds[how], fmt.Sprintf("%032x", r.epochs), r.deployment(c), r.seen[c])
+	reply, v, err := r.redis.CheckNode(r.context(), kinds[how], fmt.Sprintf("%032x", r.epochs), r.deployment(c), r.seen[c])
 	require.NoError(r.t, err)
 	if how == modelMark {
 		r.seen[c] = reply.Epoch
@@ -86,7 +86,7 @@ func (r *modelReal) look(how modelLooking, c int8) (vote, marked bool) {
 func (r *modelReal) acquire(c int8, o modelOwner, plain bool) (says modelSays, fence int64) {
 	replies := make([]scripts.NodeReply, 1)
 	asks := []scripts.Ask{{Key: modelKey, Owner: r.owner(o), Lease: r.lease(o)}}
-	require.NoError(r.t, r.node.AcquireVoted(r.context(), r.votes[c], !plain, asks, replies))
+	require.NoError(r.t, r.redis.AcquireVoted(r.context(), r.votes[c], !plain, asks, replies))
 	b := replies[0]
 	require.NoError(r.t, b.Err)
 	switch {
@@ -102,7 +102,7 @@ func (r *modelReal) acquire(c int8, o modelOwner, plain bool) (says modelSays, f
 
 func (r *modelReal) renew(c int8, o modelOwner) (ours, counts bool) {
 	answers := make([]scripts.Answer, 1)
-	counts, err := r.node.RenewVoted(r.context(), r.votes[c], r.lease(o), []string{modelKey}, []string{r.owner(o)}, make([]scripts.Entries, 1), answers)
+	counts, err := r.redis.RenewVoted(r.context(), r.votes[c], r.lease(o), []string{modelKey}, []string{r.owner(o)}, make([]scripts.Entries, 1), answers)
 	require.NoError(r.t, err)
 	return answers[0] == scripts.Renewed, counts && r.votes[c] != nil
 }
@@ -114,19 +114,19 @@ func (r *modelReal) end(o modelOwner, stone bool, last int64, tell bool) (ours b
 		{Key: "another", Owner: "none", Notify: true, LastFence: 1},
 	}[:1+r.epochs%2]
 	ends := make([]scripts.Result[scripts.Released], len(asks))
-	require.NoError(r.t, r.node.EndEach(r.context(), asks, ends))
+	require.NoError(r.t, r.redis.EndEach(r.context(), asks, ends))
 	require.NoError(r.t, ends[0].Err)
 	return ends[0].Value.Ours
 }
 
 func (r *modelReal) writeFence(o modelOwner, last int64) (ours bool) {
-	ours, err := r.node.WriteFence(r.context(), modelKey, r.owner(o), last, time.Hour)
+	ours, err := r.redis.WriteFence(r.context(), modelKey, r.owner(o), last, time.Hour)
 	require.NoError(r.t, err)
 	return ours
 }
 
 func (r *modelReal) force() (was bool) {
-	was, err := r.node.ForceRelease(r.context(), modelKey)
+	was, err := r.redis.ForceRelease(r.context(), modelKey)
 	require.NoError(r.t, err)
 	return was
 }
@@ -145,8 +145,8 @@ func (r *modelReal) restart() {
 	r.server.Restart()
 	ctx := r.context()
 	for ctx.Err() == nil {
-		_, _, err := r.node.CheckNode(ctx, scripts.Observe, "0", r.deployment(0), "")
-		if err == nil && r.node.Ping(ctx) == nil {
+		_, _, err := r.redis.CheckNode(ctx, scripts.Observe, "0", r.deployment(0), "")
+		if err == nil && r.redis.Ping(ctx) == nil {
 			return
 		}
 	}
@@ -206,7 +206,7 @@ func (r *modelReal) state() (d modelData) {
 	if left > 0 {
 		d.left = int8((time.Duration(left)*time.Millisecond + modelTickTime - 1) / modelTickTime)
 	}
-	reply, _, err := r.node.CheckNode(r.context(), scripts.Observe, "0", r.deployment(0), "")
+	reply, _, err := r.redis.CheckNode(r.context(), scripts.Observe, "0", r.deployment(0), "")
 	require.NoError(r.t, err)
 	d.most, d.size = int8(reply.Longest/modelTickTime), int8(reply.Nodes)
 	switch {

@@ -227,7 +227,7 @@ var notWalked = map[string]string{
 
 // Each call that the quorum makes to a node is compared with a real one in walks.
 func TestModelHasEachCall(t *testing.T) {
-	called, walked := modelMethods(t, "../../quorum/*.go", "script"), modelMethods(t, "real_test.go", "node")
+	called, walked := modelMethods(t, "../../quorum/*.go", "script"), modelMethods(t, "real_test.go", "redis")
 	require.NotEmpty(t, called)
 	for _, method := range called {
 		_, left := notWalked[method]
@@ -235,7 +235,7 @@ func TestModelHasEachCall(t *testing.T) {
 	}
 }
 
-// modelMethods are the methods of scripts.Node that files call, through a field of that name.
+// modelMethods are the methods of scripts.Redis that files call, through a field of that name.
 func modelMethods(t *testing.T, files, field string) (methods []string) {
 	names, err := filepath.Glob(files)
 	require.NoError(t, err)

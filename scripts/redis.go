@@ -17,26 +17,26 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redact"
 )
 
-// Node runs the scripts on one Redis, or on all of a Redis Cluster: on the node that has the key's
+// Redis runs the scripts on one Redis: a server, a Sentinel set, or a Redis Cluster, there on the node that has the key's
 // slot. Its methods may be called concurrently. Each is one round trip if it says no other number. It
 // takes one more where Redis does not know the script yet or names another node, and one call also asks
 // whether Redis is too old. Else they send nothing twice by themselves. They wait until the reply comes
 // or ctx ends, and should be given a deadline. [OutcomeOf] says what an error means.
-type Node struct {
-	NodeSettings // immutable after NewNode
-	client       rueidis.Client
-	one          string        // what the field of a hold with one entry holds; immutable
-	known        atomic.Bool   // Cluster was refreshed once
-	newer        atomic.Bool   // the server knows the newest command
-	crossed      atomic.Bool   // see BySlot
-	pools        sync.Map      // of connections by address of the node; "": of the one server
-	sharing      chan struct{} // one slot: a renewal that shares its connection, see alone
-	had          atomic.Uint32 // rights that the client has had, see allowed
+type Redis struct {
+	RedisSettings // immutable after NewRedis
+	client        rueidis.Client
+	one           string        // what the field of a hold with one entry holds; immutable
+	known         atomic.Bool   // Cluster was refreshed once
+	newer         atomic.Bool   // the server knows the newest command
+	crossed       atomic.Bool   // see BySlot
+	pools         sync.Map      // of connections by address of the node; "": of the one server
+	sharing       chan struct{} // one slot: a renewal that shares its connection, see alone
+	had           atomic.Uint32 // rights that the client has had, see allowed
 }
 
-// NodeSettings are what a Node needs to know of its Redis. The zero value is right for one
+// RedisSettings are what a [Redis] needs to know of it. The zero value is right for one
 // server and for a Sentinel set.
-type NodeSettings struct {
+type RedisSettings struct {
 	Cluster *cluster.Map // nil unless the client is of a Redis Cluster
 	Label   string       // of the owners, for people
 	Shards  *bool        // whether locks use the shard channels of the Cluster; nil: where it has them
@@ -52,40 +52,40 @@ type NodeSettings struct {
 	Logger   *slog.Logger // told once when none comes; nil: not told
 }
 
-// NewNode returns a Node on one server or a Sentinel set. It works through client, which
+// NewRedis returns a Redis on one server or a Sentinel set. It works through client, which
 // stays the caller's to close. It does no I/O.
-func NewNode(client rueidis.Client) *Node { return NewNodeWith(client, NodeSettings{}) }
+func NewRedis(client rueidis.Client) *Redis { return NewRedisWith(client, RedisSettings{}) }
 
-// NewNodeWith is NewNode with settings.
-func NewNodeWith(client rueidis.Client, s NodeSettings) *Node {
-	n := &Node{client: client, NodeSettings: s, sharing: make(chan struct{}, 1)}
+// NewRedisWith is NewRedis with settings.
+func NewRedisWith(client rueidis.Client, s RedisSettings) *Redis {
+	n := &Redis{client: client, RedisSettings: s, sharing: make(chan struct{}, 1)}
 	n.one = n.field(Entries{Count: 1})
 	return n
 }
 
-// onNode is what Fair, Permits and ReadWrite have of their Node.
-type onNode struct{ node *Node } // immutable
+// onRedis is what Fair, Permits and ReadWrite have of their Redis.
+type onRedis struct{ redis *Redis } // immutable
 
-// EvictionPolicy is [Node.EvictionPolicy].
-func (o onNode) EvictionPolicy(ctx context.Context) (string, error) {
-	return o.node.EvictionPolicy(ctx)
+// EvictionPolicy is [Redis.EvictionPolicy].
+func (o onRedis) EvictionPolicy(ctx context.Context) (string, error) {
+	return o.redis.EvictionPolicy(ctx)
 }
 
-// Scans is [Node.Scans].
-func (o onNode) Scans(ctx context.Context, match string) ([]Scan, error) {
-	return o.node.Scans(ctx, match)
+// Scans is [Redis.Scans].
+func (o onRedis) Scans(ctx context.Context, match string) ([]Scan, error) {
+	return o.redis.Scans(ctx, match)
 }
 
 // Entries are the entries of a hold.
 type Entries struct {
 	Count int
-	Label *string // of their owner, for people; nil: that of the Node
+	Label *string // of their owner, for people; nil: that of the Redis
 }
 
 // field is what the field of a hold holds: the number of its entries, and behind a space the
 // label. Java never looks at the field of an owner that is not its own.
-func (n *Node) field(e Entries) string {
-	label := n.Label
+func (r *Redis) field(e Entries) string {
+	label := r.Label
 	if e.Label != nil {
 		label = *e.Label
 	}
@@ -96,11 +96,11 @@ func (n *Node) field(e Entries) string {
 }
 
 // Server is the address of the Redis that the client works with at present.
-func (n *Node) Server() string {
-	if n.Cluster != nil {
+func (r *Redis) Server() string {
+	if r.Cluster != nil {
 		return "Redis Cluster"
 	}
-	for address := range n.client.Nodes() {
+	for address := range r.client.Nodes() {
 		return address
 	}
 	return "redis"
@@ -108,24 +108,24 @@ func (n *Node) Server() string {
 
 // Sharded says whether the channels of locks are shard channels. The first call asks the
 // cluster, also for its slots.
-func (n *Node) Sharded(ctx context.Context) (bool, error) {
-	if n.Cluster == nil {
+func (r *Redis) Sharded(ctx context.Context) (bool, error) {
+	if r.Cluster == nil {
 		return false, nil
 	}
-	if !n.known.Load() {
-		if err := n.Cluster.Refresh(ctx); err != nil {
+	if !r.known.Load() {
+		if err := r.Cluster.Refresh(ctx); err != nil {
 			return false, unasked(err)
 		}
-		n.known.Store(true)
+		r.known.Store(true)
 	}
-	if n.Shards != nil && !*n.Shards {
+	if r.Shards != nil && !*r.Shards {
 		return false, nil
 	}
-	can, err := n.Cluster.Sharded(ctx)
+	can, err := r.Cluster.Sharded(ctx)
 	switch {
 	case err != nil:
 		return false, unasked(err)
-	case !can && n.Shards != nil:
+	case !can && r.Shards != nil:
 		return false, errNotSharded
 	}
 	return can, nil
@@ -135,13 +135,13 @@ var errNotSharded = notSent{errors.New("WithShardedPubSub: this Redis Cluster ha
 
 // invoke runs s with the first keys of args as KEYS and the others as ARGV. On a Redis Cluster
 // they have to be of one slot.
-func (n *Node) invoke(ctx context.Context, s script, keys int, args ...string) (rueidis.RedisMessage, error) {
+func (r *Redis) invoke(ctx context.Context, s script, keys int, args ...string) (rueidis.RedisMessage, error) {
 	if err := ctx.Err(); err != nil {
 		return rueidis.RedisMessage{}, notSent{err}
 	}
-	reply, err := n.invokeBy(ctx, n.client.Do, s, keys, args)
+	reply, err := r.invokeBy(ctx, r.client.Do, s, keys, args)
 	if byReplica(reply, err) {
-		n.leave(ctx)
+		r.leave(ctx)
 	}
 	return reply, err
 }
@@ -149,26 +149,26 @@ func (n *Node) invoke(ctx context.Context, s script, keys int, args ...string) (
 // sender sends a command and returns its reply.
 type sender func(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult
 
-func (n *Node) invokeBy(ctx context.Context, do sender, s script, keys int, args []string) (rueidis.RedisMessage, error) {
-	if n.Cluster != nil {
-		return n.invokeInCluster(ctx, do, s, keys, args)
+func (r *Redis) invokeBy(ctx context.Context, do sender, s script, keys int, args []string) (rueidis.RedisMessage, error) {
+	if r.Cluster != nil {
+		return r.invokeInCluster(ctx, do, s, keys, args)
 	}
-	reply, needs, err := n.send(ctx, do, s, keys, args)
+	reply, needs, err := r.send(ctx, do, s, keys, args)
 	if crossed(err) {
-		err = n.cross(args[:keys], err)
+		err = r.cross(args[:keys], err)
 	}
-	return reply, n.allowed(needs, n.explained(ctx, err))
+	return reply, r.allowed(needs, r.explained(ctx, err))
 }
 
 // send sends s by its hash, and to a server that does not know that by its text. needs are the
 // rights that this takes.
-func (n *Node) send(ctx context.Context, do sender, s script, keys int, args []string) (reply rueidis.RedisMessage, needs rights, err error) {
-	reply, err = do(ctx, n.eval("EVALSHA", s.sha, keys, args)).ToMessage()
+func (r *Redis) send(ctx context.Context, do sender, s script, keys int, args []string) (reply rueidis.RedisMessage, needs rights, err error) {
+	reply, err = do(ctx, r.eval("EVALSHA", s.sha, keys, args)).ToMessage()
 	needs = rightHash
 	if noScript(err) {
 		needs |= rightText
-		if err = n.tooOld(ctx, args[0]); err == nil {
-			reply, err = do(ctx, n.eval("EVAL", s.text, keys, args)).ToMessage()
+		if err = r.tooOld(ctx, args[0]); err == nil {
+			reply, err = do(ctx, r.eval("EVAL", s.text, keys, args)).ToMessage()
 		}
 	}
 	return reply, needs, err
@@ -177,9 +177,9 @@ func (n *Node) send(ctx context.Context, do sender, s script, keys int, args []s
 // eval returns a command that runs a script. Only on a Redis Cluster it names the keys to
 // rueidis, which else sends all of a client's calls on one connection, in order: that is faster,
 // and keeps a release behind its acquire.
-func (n *Node) eval(command, script string, keys int, args []string) rueidis.Completed {
-	eval := n.client.B().Arbitrary(command, script, decimal(int64(keys)))
-	if n.Cluster == nil {
+func (r *Redis) eval(command, script string, keys int, args []string) rueidis.Completed {
+	eval := r.client.B().Arbitrary(command, script, decimal(int64(keys)))
+	if r.Cluster == nil {
 		return eval.Args(args...).Build()
 	}
 	return eval.Keys(args[:keys]...).Args(args[keys:]...).Build()
@@ -196,22 +196,22 @@ const newest = "return redis.call('HRANDFIELD', KEYS[1])"
 // tooOld returns the error of a server that does not know the newest command. One that does
 // not know a script is asked, once, so that an old one refuses the first call, and not the
 // first call that finds a key held. Nothing is written, so no replica is waited for.
-func (n *Node) tooOld(ctx context.Context, key string) error {
-	if n.newer.Load() {
+func (r *Redis) tooOld(ctx context.Context, key string) error {
+	if r.newer.Load() {
 		return nil
 	}
-	err := n.client.Do(ctx, n.eval("EVAL", newest, 1, []string{key})).Error()
+	err := r.client.Do(ctx, r.eval("EVAL", newest, 1, []string{key})).Error()
 	if errors.Is(explained(err), holdfast.ErrOldServer) {
 		return err
 	}
-	n.newer.Store(err == nil || rueidis.IsRedisNil(err))
+	r.newer.Store(err == nil || rueidis.IsRedisNil(err))
 	return nil
 }
 
 // explained is explained for a call that may have lost its server to another one.
-func (n *Node) explained(ctx context.Context, err error) error {
-	if errors.Is(err, rueidis.ErrClosing) && n.client.Mode() != rueidis.ClientModeStandalone {
-		ping := n.client.Do(ctx, n.client.B().Arbitrary("PING").Build()) // which rueidis does not repeat
+func (r *Redis) explained(ctx context.Context, err error) error {
+	if errors.Is(err, rueidis.ErrClosing) && r.client.Mode() != rueidis.ClientModeStandalone {
+		ping := r.client.Do(ctx, r.client.B().Arbitrary("PING").Build()) // which rueidis does not repeat
 		if !errors.Is(ping.Error(), rueidis.ErrClosing) {
 			return errLeft
 		}

@@ -23,7 +23,7 @@ func TestF39_LapsedRights(t *testing.T) {
 				s := redistest.Start(t)
 				n, want := plain.user(t, s, nil, "least"), Refused
 				if worked {
-					acquired(t, n.Node, "k", ownA)
+					acquired(t, n.Redis, "k", ownA)
 					want = Unavailable
 				}
 				s.Do(t, "SCRIPT", "FLUSH")
@@ -49,7 +49,7 @@ func TestF39_LapsedRights(t *testing.T) {
 func TestF32_MissingRightsDoNotLapse(t *testing.T) {
 	s := redistest.Start(t)
 	n := plain.user(t, s, nil, "least")
-	acquired(t, n.Node, "k", ownA)
+	acquired(t, n.Redis, "k", ownA)
 	s.Do(t, "ACL", "SETUSER", "least", "-hset")
 	s.Do(t, "DEL", "k")
 	_, err := n.Acquire(bounded(t), "k", ownA, lease)
@@ -65,9 +65,9 @@ func TestClosedClientIsRefused(t *testing.T) {
 		"Cluster":    redistest.StartCluster(t, 1, 0).Client(t),
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := NewNode(client)
+			n := NewRedis(client)
 			if name == "Cluster" {
-				n = NewNodeWith(client, NodeSettings{Cluster: cluster.New(client)})
+				n = NewRedisWith(client, RedisSettings{Cluster: cluster.New(client)})
 			}
 			acquired(t, n, "k", ownA)
 			client.Close()
