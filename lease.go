@@ -12,7 +12,7 @@ import (
 //
 // The lock protects only what its holder does before Deadline, while Done is open. A holder
 // that cannot check often enough guards the resource with Fence.
-type Lease struct{ is Entry }
+type Lease struct{ entry Entry }
 
 // Entry implements a [Lease], for authors of a [Locker]. Its methods are those of Lease.
 type Entry interface {
@@ -50,7 +50,7 @@ func LeaseFrom(ctx context.Context) *Lease {
 //
 // One round trip, on a quorum one to each node; none if the lock goes to a waiter of the
 // same locker, or if other readers of it share the hold.
-func (l *Lease) Unlock(ctx context.Context) error { return l.is.Unlock(ctx) }
+func (l *Lease) Unlock(ctx context.Context) error { return l.entry.Unlock(ctx) }
 
 // Bind derives a context that re-enters this lease when a call of the same locker on the
 // same key gets it. The end of this entry cancels the context, with the reason as its
@@ -60,7 +60,7 @@ func (l *Lease) Unlock(ctx context.Context) error { return l.is.Unlock(ctx) }
 // Goroutines that share a bound context are one owner: the lock does not keep them apart.
 // If the entry has ended, the context is cancelled already.
 func (l *Lease) Bind(ctx context.Context) context.Context {
-	ctx = l.is.Bind(ctx)
+	ctx = l.entry.Bind(ctx)
 	if LeaseFrom(ctx) != l { // the Entry is not of this module
 		ctx = context.WithValue(ctx, ctxkey.Lease{}, l)
 	}
@@ -70,26 +70,26 @@ func (l *Lease) Bind(ctx context.Context) context.Context {
 // Done returns a channel that is closed when this entry ends: by Unlock, at a loss that
 // the locker learns of, and at Deadline. A process that is busy or was paused may close it
 // late; Err and Deadline are never late.
-func (l *Lease) Done() <-chan struct{} { return l.is.Done() }
+func (l *Lease) Done() <-chan struct{} { return l.entry.Done() }
 
 // Err returns nil while this entry lives, and then why it ended: ErrReleased,
 // ErrLost with its reason, or ErrClosed. It reads the clock itself, so it is
 // right even if this process was paused.
-func (l *Lease) Err() error { return l.is.Err() }
+func (l *Lease) Err() error { return l.entry.Err() }
 
 // Deadline returns the trusted deadline: until then, Redis gives the key to no other
 // owner. Renewals move it on. It carries a monotonic clock reading.
-func (l *Lease) Deadline() time.Time { return l.is.Deadline() }
+func (l *Lease) Deadline() time.Time { return l.entry.Deadline() }
 
 // Fence returns the number of this lease, which is larger than those of all earlier leases of the key
 // (readers of rwlock may share one, see there); 0 without WithFencing. A resource that remembers the
 // largest number it has seen and refuses smaller ones is safe even from a holder that was paused and
 // does not know that it has lost the lock. See Kleppmann, How to do distributed locking (2016).
-func (l *Lease) Fence() int64 { return l.is.Fence() }
+func (l *Lease) Fence() int64 { return l.entry.Fence() }
 
 // Key returns the key.
-func (l *Lease) Key() string { return l.is.Key() }
+func (l *Lease) Key() string { return l.entry.Key() }
 
 // Owner returns the owner of the hold, as Redis and Inspect have it. Leases that were handed over
 // within one locker share it.
-func (l *Lease) Owner() string { return l.is.Owner() }
+func (l *Lease) Owner() string { return l.entry.Owner() }

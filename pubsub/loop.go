@@ -92,17 +92,17 @@ func (n *node) serve(l *link) (began time.Time, err error) {
 	}
 	n.served = true
 	retry := n.s.pace.retry()
-	var outcasts []string      // refused channels
+	var refusedNames []string  // refused channels
 	var again <-chan time.Time // when to ask for them once more
 	for {
 		join, leave := n.next(batch)
 		if len(join)+len(leave) == 0 {
-			n.reportRefused(len(outcasts), nil)
+			n.reportRefused(len(refusedNames), nil)
 			select {
 			case <-n.poke:
 			case <-again:
-				n.move(outcasts, refused, absent)
-				outcasts, again = nil, nil
+				n.move(refusedNames, refused, absent)
+				refusedNames, again = nil, nil
 			case <-l.ctx.Done():
 				return began, context.Cause(l.ctx)
 			}
@@ -110,7 +110,7 @@ func (n *node) serve(l *link) (began time.Time, err error) {
 		}
 		no, err := n.join(l, join)
 		if len(no) > 0 {
-			if outcasts = append(outcasts, no...); again == nil {
+			if refusedNames = append(refusedNames, no...); again == nil {
 				again = time.After(jitter(n.s.pace.refused))
 			}
 		}

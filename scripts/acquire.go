@@ -123,20 +123,20 @@ func (r *Redis) AcquireFenced(ctx context.Context, key, owner string, lease time
 		owner, millis(lease), r.one, decimal(f.Reserve), millis(f.Expiry))
 }
 
-// Ask is one hold that is asked for among several.
-type Ask struct {
+// AcquireRequest is one hold that is asked for among several.
+type AcquireRequest struct {
 	Key, Owner string
 	Lease      time.Duration
 }
 
 // AcquireEach does as [Redis.Acquire] for each of asks by itself. If f is not nil, it does
 // as AcquireFenced. It fills results, one for each.
-func (r *Redis) AcquireEach(ctx context.Context, f *Fencing, asks []Ask, results []Result[Acquired]) error {
+func (r *Redis) AcquireEach(ctx context.Context, f *Fencing, asks []AcquireRequest, results []Result[Acquired]) error {
 	var more []string
 	if f != nil {
 		more = []string{decimal(f.Reserve), millis(f.Expiry)}
 	}
-	keys, args, err := r.askArgs(asks, f != nil, more...)
+	keys, args, err := r.acquireArgs(asks, f != nil, more...)
 	if err != nil {
 		return err
 	}
@@ -151,9 +151,9 @@ func parserOf(f *Fencing) parser {
 	return parseAcquired
 }
 
-// askArgs returns the KEYS and ARGV of acquire for each of asks. If fenced, the fence
+// acquireArgs returns the KEYS and ARGV of acquire for each of asks. If fenced, the fence
 // counters are among the keys. The ARGV of each end with more.
-func (r *Redis) askArgs(asks []Ask, fenced bool, more ...string) (keys, args []string, err error) {
+func (r *Redis) acquireArgs(asks []AcquireRequest, fenced bool, more ...string) (keys, args []string, err error) {
 	keys, args = make([]string, 0, 6*len(asks)+2), make([]string, 0, (3+len(more))*len(asks)) // room for eachArgs, and a marker
 	for _, a := range asks {
 		if err := checkHold(a.Key, a.Owner, a.Lease); err != nil {

@@ -164,7 +164,7 @@ func TestF8_BadArguments(t *testing.T) {
 	}
 	hold := func(what, owner string, d time.Duration) {
 		t.Helper()
-		ask := []Ask{{"k", owner, d}}
+		ask := []AcquireRequest{{"k", owner, d}}
 		refused(what, errOf(n.Acquire(ctx, "k", owner, d)), errOf(n.AcquireFenced(ctx, "k", owner, d, *fencingHour)),
 			errOf(n.AcquireAll(ctx, []string{"k"}, []string{owner}, d)), n.AcquireEach(ctx, nil, ask, make([]Result[Acquired], 1)),
 			errOf(f.Acquire(ctx, "k", owner, d)), errOf(f.Confirm(ctx, "k", owner, d)), f.AcquireEach(ctx, ask, make([]Result[Acquired], 1)),
@@ -182,15 +182,15 @@ func TestF8_BadArguments(t *testing.T) {
 	for _, f := range []Fencing{{}, {Reserve: -1}, {Reserve: 1e9}, {Reserve: 1, Expiry: -1}, {Reserve: 1, Expiry: time.Microsecond}} {
 		refused("fence", errOf(n.AcquireFenced(ctx, "k", ownA, lease, f)))
 	}
-	beside := ReadWriteAsk{Ask: Ask{"k", ofA(2), lease}, Beside: writer(ofA(1))}
+	beside := ReadWriteAcquire{AcquireRequest: AcquireRequest{"k", ofA(2), lease}, Beside: writer(ofA(1))}
 	refused("fencing", errOf(c.rw.Acquire(ctx, fencingHour, beside)),
-		c.rw.AcquireEach(ctx, fencingHour, []ReadWriteAsk{beside}, make([]Result[Acquired], 1)))
+		c.rw.AcquireEach(ctx, fencingHour, []ReadWriteAcquire{beside}, make([]Result[Acquired], 1)))
 	for _, entries := range []int{-1, 0, 1e9} {
 		refused("entries", errOf(n.Recount(ctx, "k", ownA, Entries{Count: entries})))
 	}
 	for _, last := range []int64{-1, 1e16} {
 		refused("last fence", errOf(n.Release(ctx, "k", ownA, last)), errOf(f.Release(ctx, "k", ofA(1), last, false)),
-			n.EndEach(ctx, []Ending{{Key: "k", Owner: ownA}, {Key: "k", Owner: ownA, LastFence: last}}, make([]Result[Released], 2)))
+			n.EndEach(ctx, []ReleaseRequest{{Key: "k", Owner: ownA}, {Key: "k", Owner: ownA, LastFence: last}}, make([]Result[Released], 2)))
 	}
 	one, two := []string{"a"}, []string{"a", "b"}
 	refused("", n.Renew(ctx, lease, nil, nil, nil), n.Renew(ctx, lease, two, one, make([]Answer, 2)), n.Renew(ctx, lease, two, two, make([]Answer, 1)),

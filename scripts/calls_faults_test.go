@@ -269,7 +269,7 @@ func TestOldServer(t *testing.T) {
 	}
 	acquired(t, n, "held", ownA)
 	results := make([]Result[Acquired], 2)
-	require.NoError(t, n.AcquireEach(bounded(t), nil, []Ask{{"held", ownB, lease}, {"free", ownB, lease}}, results))
+	require.NoError(t, n.AcquireEach(bounded(t), nil, []AcquireRequest{{"held", ownB, lease}, {"free", ownB, lease}}, results))
 	require.ErrorIs(t, results[0].Err, holdfast.ErrOldServer)
 	require.Equal(t, Refused, OutcomeOf(results[0].Err))
 	require.True(t, results[1].Value.OK)

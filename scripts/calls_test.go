@@ -76,12 +76,12 @@ var inOrder = family{
 		"release in doubt": func(c client) error { return errOf(c.fair.Release(c.ctx, c.key, c.owner, 1, true, ofA(2))) },
 		"release each": func(c client) error {
 			holds := []FairHold{{KeyOwner: KeyOwner{c.key, c.owner}}, {KeyOwner: KeyOwner{c.key, ofA(2)}}}
-			return errOf(first(2, func(results []Result[Passed]) error { return c.fair.ReleaseEach(c.ctx, holds, results) }))
+			return errOf(first(2, func(results []Result[FairReleased]) error { return c.fair.ReleaseEach(c.ctx, holds, results) }))
 		},
 		"leave": func(c client) error { return errOf(c.fair.Leave(c.ctx, c.key, 1, c.owner, ofA(2))) },
 		"leave each": func(c client) error {
 			holds := []KeyOwner{{c.key, c.owner}, {c.key, ofA(2)}}
-			return errOf(first(2, func(results []Result[Passed]) error { return c.fair.LeaveEach(c.ctx, holds, results) }))
+			return errOf(first(2, func(results []Result[FairReleased]) error { return c.fair.LeaveEach(c.ctx, holds, results) }))
 		},
 		"heartbeat": func(c client) error {
 			replies := make([]HeartbeatReply, 1)
@@ -105,10 +105,10 @@ var ofQuorum = family{
 		"renew": func(c client) error {
 			return errOf(c.RenewVoted(c.ctx, c.vote, lease, []string{c.key}, []string{c.owner}, []Entries{{Count: 2}}, make([]Answer, 1)))
 		},
-		"end":                  func(c client) error { return c.end(Ending{Notify: true}) },
-		"end fenced":           func(c client) error { return c.end(Ending{Notify: true, LastFence: 1}) },
-		"end quietly":          func(c client) error { return c.end(Ending{}) },
-		"end quietly in doubt": func(c client) error { return c.end(Ending{Doubt: true}) },
+		"end":                  func(c client) error { return c.end(ReleaseRequest{Notify: true}) },
+		"end fenced":           func(c client) error { return c.end(ReleaseRequest{Notify: true, LastFence: 1}) },
+		"end quietly":          func(c client) error { return c.end(ReleaseRequest{}) },
+		"end quietly in doubt": func(c client) error { return c.end(ReleaseRequest{Doubt: true}) },
 		"write fence":          func(c client) error { return errOf(c.WriteFence(c.ctx, c.key, c.owner, 1<<52, time.Hour)) },
 		"check": func(c client) error {
 			_, _, err := c.CheckNode(c.ctx, Mark, newEpoch(), ofThree(longest), "")
@@ -134,13 +134,13 @@ var permitted = family{
 		"renew": func(c client) error {
 			return c.permits().Renew(c.ctx, lease, []string{c.key}, []string{c.owner}, make([]Answer, 1))
 		},
-		"release": func(c client) error { return errOf(c.permits().End(c.ctx, Ending{Key: c.key, Owner: c.owner})) },
+		"release": func(c client) error { return errOf(c.permits().End(c.ctx, ReleaseRequest{Key: c.key, Owner: c.owner})) },
 		"give up": func(c client) error {
-			return errOf(c.permits().End(c.ctx, Ending{Key: c.key, Owner: c.owner, Doubt: true}))
+			return errOf(c.permits().End(c.ctx, ReleaseRequest{Key: c.key, Owner: c.owner, Doubt: true}))
 		},
 		"release each": func(c client) error {
 			return errOf(first(1, func(results []Result[Released]) error {
-				return c.permits().EndEach(c.ctx, []Ending{{Key: c.key, Owner: c.owner}}, results)
+				return c.permits().EndEach(c.ctx, []ReleaseRequest{{Key: c.key, Owner: c.owner}}, results)
 			}))
 		},
 		"recount": func(c client) error {
@@ -162,7 +162,9 @@ func forces(c client) error   { return errOf(c.ForceRelease(c.ctx, c.key)) }
 func inspects(c client) error { return errOf(c.Inspect(c.ctx, c.key)) }
 
 // asks is for the owner's hold and another.
-func (c client) asks() []Ask { return []Ask{{c.key, c.owner, lease}, {c.key, ofA(2), lease}} }
+func (c client) asks() []AcquireRequest {
+	return []AcquireRequest{{c.key, c.owner, lease}, {c.key, ofA(2), lease}}
+}
 
 func (c client) acquireEach(f *Fencing) error {
 	return errOf(first(2, func(results []Result[Acquired]) error { return c.AcquireEach(c.ctx, f, c.asks(), results) }))
@@ -172,7 +174,7 @@ func (c client) acquireVoted(vote *Vote, fenced bool) error {
 	return errOf(acquireVoted(c.Redis, c.ctx, vote, c.key, c.owner, fenced))
 }
 
-func (c client) end(e Ending) error {
+func (c client) end(e ReleaseRequest) error {
 	e.Key, e.Owner = c.key, c.owner
 	return errOf(end(c.Redis, c.ctx, e))
 }

@@ -29,8 +29,8 @@ func refusals[T any](t *testing.T, results []Result[T]) map[int]string {
 // nothing, on one Redis and on a node of a quorum.
 func TestAcquireEach(t *testing.T) {
 	s, n, vote := startActive(t)
-	plain := func(f *Fencing) func([]Ask, []NodeReply) error {
-		return func(asks []Ask, replies []NodeReply) error {
+	plain := func(f *Fencing) func([]AcquireRequest, []NodeReply) error {
+		return func(asks []AcquireRequest, replies []NodeReply) error {
 			results := make([]Result[Acquired], len(asks))
 			err := n.AcquireEach(bounded(t), f, asks, results)
 			for i, r := range results {
@@ -39,13 +39,13 @@ func TestAcquireEach(t *testing.T) {
 			return err
 		}
 	}
-	voted := func(v *Vote, fenced bool) func([]Ask, []NodeReply) error {
-		return func(asks []Ask, replies []NodeReply) error {
+	voted := func(v *Vote, fenced bool) func([]AcquireRequest, []NodeReply) error {
+		return func(asks []AcquireRequest, replies []NodeReply) error {
 			return n.AcquireVoted(bounded(t), v, fenced, asks, replies)
 		}
 	}
 	for name, way := range map[string]struct {
-		ask            func([]Ask, []NodeReply) error
+		ask            func([]AcquireRequest, []NodeReply) error
 		holder         string // of a lock that another has
 		fences, clocks bool
 	}{
@@ -66,9 +66,9 @@ func TestAcquireEach(t *testing.T) {
 			s.Do(t, "SET", "string", "x")
 			must(n.GiveUp(bounded(t), "gone", ownA))(t)
 			before, called := state(t, s), serverMicros(t, s)
-			var asks []Ask
+			var asks []AcquireRequest
 			for _, key := range []string{"free", "held", "endless", "gone", "string", "nameless", "foreign", "also free"} {
-				asks = append(asks, Ask{key, ownA, lease})
+				asks = append(asks, AcquireRequest{key, ownA, lease})
 			}
 			replies := make([]NodeReply, len(asks))
 			require.NoError(t, way.ask(asks, replies))
@@ -96,7 +96,7 @@ func TestAcquireEach(t *testing.T) {
 	}
 	s.Do(t, "SET", marker, "other")
 	replies := make([]NodeReply, 2)
-	require.NoError(t, n.AcquireVoted(bounded(t), vote, false, []Ask{{"new", ownA, lease}, {"held", ownA, lease}}, replies))
+	require.NoError(t, n.AcquireVoted(bounded(t), vote, false, []AcquireRequest{{"new", ownA, lease}, {"held", ownA, lease}}, replies))
 	require.Equal(t, []NodeReply{{NoVote: true}, {NoVote: true}}, replies)
 }
 
@@ -112,7 +112,7 @@ func TestFairAcquireEach(t *testing.T) {
 		must(f.Leave(bounded(t), "gone", 1, ofA(5)))(t)
 		before := state(t, r.s)
 
-		asks := []Ask{{"free", ofA(1), lease}, {"held", ofA(2), lease}, {"k", ofA(3), lease}, {"string", ofA(4), lease},
+		asks := []AcquireRequest{{"free", ofA(1), lease}, {"held", ofA(2), lease}, {"k", ofA(3), lease}, {"string", ofA(4), lease},
 			{"gone", ofA(5), lease}, {"last", ofA(6), lease}, {"bad", ofJ(1), lease}}
 		results := make([]Result[Acquired], len(asks))
 		require.NoError(t, f.AcquireEach(bounded(t), asks, results))
@@ -148,7 +148,7 @@ func TestEndEach(t *testing.T) {
 	heard.do(heard.conn.B().Psubscribe().Pattern("redisson*").Build())
 	before := state(t, s)
 
-	holds := []Ending{
+	holds := []ReleaseRequest{
 		{Key: "told", Owner: ownA, Notify: true},
 		{Key: "doubt", Owner: ownA, Doubt: true, LastFence: 7},
 		{Key: "quiet", Owner: ownA},
@@ -187,7 +187,7 @@ func TestEach_AsManyAnswersAsHolds(t *testing.T) {
 	_, n := start(t)
 	for _, places := range []int{1, 3} {
 		ends := make([]Result[Released], places)
-		require.Equal(t, Unknown, OutcomeOf(n.EndEach(bounded(t), []Ending{{Key: "b", Owner: ownA}, {Key: "c", Owner: ownA}}, ends)))
+		require.Equal(t, Unknown, OutcomeOf(n.EndEach(bounded(t), []ReleaseRequest{{Key: "b", Owner: ownA}, {Key: "c", Owner: ownA}}, ends)))
 		require.Equal(t, make([]Result[Released], places), ends)
 	}
 }
@@ -209,17 +209,17 @@ func TestFairReleaseEach(t *testing.T) {
 		{KeyOwner: KeyOwner{"k", ofA(1)}}, {KeyOwner: KeyOwner{"string", ofA(9)}}, {KeyOwner: KeyOwner{"others", ofA(3)}},
 		{KeyOwner: KeyOwner{"free", ofA(9)}}, {KeyOwner: KeyOwner{"alone", ofA(4)}},
 	}
-	ended := Result[Passed]{Value: Passed{Ours: true}}
-	results := make([]Result[Passed], len(holds))
+	ended := Result[FairReleased]{Value: FairReleased{Ours: true}}
+	results := make([]Result[FairReleased], len(holds))
 	require.NoError(t, f.ReleaseEach(bounded(t), holds, results))
 	require.Equal(t, map[int]string{1: "WRONGTYPE"}, refusals(t, results))
-	require.Equal(t, []Result[Passed]{{Value: Passed{Ours: true, Grant: granted(ofA(2))}}, {}, ended, {}, ended}, results)
+	require.Equal(t, []Result[FairReleased]{{Value: FairReleased{Ours: true, Grant: granted(ofA(2))}}, {}, ended, {}, ended}, results)
 	r.requireHeld(ofA(2), grantLease)
 	require.Len(t, r.messages(), 1)
 	require.Zero(t, number(t, r.s, "EXISTS", "alone"))
 
 	require.NoError(t, f.ReleaseEach(bounded(t), holds, results)) // again: nobody is served
-	require.Equal(t, Result[Passed]{}, results[0])
+	require.Equal(t, Result[FairReleased]{}, results[0])
 	r.requireHeld(ofA(2), grantLease)
 	r.requireSaid()
 }
@@ -232,11 +232,11 @@ func TestFairLeaveEach(t *testing.T) {
 	r.follow(ofA(1), ofA(2), ofA(3))
 	r.s.Do(t, "SET", "string", "x")
 	holds := []KeyOwner{{"k", ofA(1)}, {"string", ofA(9)}, {"free", ofA(4)}}
-	results := make([]Result[Passed], len(holds))
+	results := make([]Result[FairReleased], len(holds))
 	for _, grant := range []Grant{granted(ofA(2)), {}} { // again: nobody is served
 		require.NoError(t, f.LeaveEach(bounded(t), holds, results))
 		require.Equal(t, map[int]string{1: "WRONGTYPE"}, refusals(t, results))
-		require.Equal(t, []Result[Passed]{{Value: Passed{Ours: true, Grant: grant}}, {}, {Value: Passed{Ours: true}}}, results)
+		require.Equal(t, []Result[FairReleased]{{Value: FairReleased{Ours: true, Grant: grant}}, {}, {Value: FairReleased{Ours: true}}}, results)
 		for _, i := range []int{0, 2} {
 			require.True(t, must(f.Acquire(bounded(t), holds[i].Key, holds[i].Owner, lease))(t).Gone)
 		}

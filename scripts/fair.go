@@ -136,8 +136,8 @@ func (f *Fair) Enter(ctx context.Context, key string, owners ...string) (Entered
 	return parseEntered(m, err, len(owners))
 }
 
-// Passed is the answer to a call that ends a hold or a place in the queue.
-type Passed struct {
+// FairReleased is the answer to a call that ends a hold or a place in the queue.
+type FairReleased struct {
 	Ours          bool // Release: the hold was the owner's and has ended
 	HeartbeatSoon bool // a Java waiter has the turn, or the dead were too many for one call
 	Grant         Grant
@@ -149,12 +149,12 @@ type Passed struct {
 // still arrive: it leaves a tombstone. lastFence and repetition are as for
 // [Redis.Release]; a grant to a waiter of this client is lost with the reply, Heartbeat
 // finds it.
-func (f *Fair) Release(ctx context.Context, key, owner string, lastFence int64, doubt bool, served ...string) (Passed, error) {
+func (f *Fair) Release(ctx context.Context, key, owner string, lastFence int64, doubt bool, served ...string) (FairReleased, error) {
 	if err := CheckKey(key); err != nil {
-		return Passed{}, err
+		return FairReleased{}, err
 	}
 	if err := checkLastFence(lastFence); err != nil {
-		return Passed{}, err
+		return FairReleased{}, err
 	}
 	var stones []string
 	if doubt {
@@ -167,9 +167,9 @@ func (f *Fair) Release(ctx context.Context, key, owner string, lastFence int64, 
 // Leave gives up owners wherever they are, in the queue or holding key. The
 // first doubts of them leave a tombstone: a call of theirs that was not answered
 // may still arrive. It may be repeated; for grants see Release.
-func (f *Fair) Leave(ctx context.Context, key string, doubts int, owners ...string) (Passed, error) {
+func (f *Fair) Leave(ctx context.Context, key string, doubts int, owners ...string) (FairReleased, error) {
 	if err := CheckKey(key); err != nil {
-		return Passed{}, err
+		return FairReleased{}, err
 	}
 	stones := make([]string, doubts)
 	for i := range stones {

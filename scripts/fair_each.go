@@ -4,7 +4,7 @@ import "context"
 
 // AcquireEach does as Acquire for each of asks by itself, and fills results, one for
 // each.
-func (f *Fair) AcquireEach(ctx context.Context, asks []Ask, results []Result[Acquired]) error {
+func (f *Fair) AcquireEach(ctx context.Context, asks []AcquireRequest, results []Result[Acquired]) error {
 	keys, args := f.each(len(asks))
 	for _, a := range asks {
 		if err := checkHold(a.Key, a.Owner, a.Lease); err != nil {
@@ -28,7 +28,7 @@ type FairHold struct {
 
 // ReleaseEach does as Release for each of holds by itself, and fills results, one for each.
 // The holds have served no run, and nothing of them is in doubt.
-func (f *Fair) ReleaseEach(ctx context.Context, holds []FairHold, results []Result[Passed]) error {
+func (f *Fair) ReleaseEach(ctx context.Context, holds []FairHold, results []Result[FairReleased]) error {
 	keys, args := f.each(len(holds))
 	for _, h := range holds {
 		if err := CheckKey(h.Key); err != nil {
@@ -42,7 +42,7 @@ func (f *Fair) ReleaseEach(ctx context.Context, holds []FairHold, results []Resu
 
 // LeaveEach does as Leave for each of holds by itself, and fills results, one for each. A
 // call of each may still arrive.
-func (f *Fair) LeaveEach(ctx context.Context, holds []KeyOwner, results []Result[Passed]) error {
+func (f *Fair) LeaveEach(ctx context.Context, holds []KeyOwner, results []Result[FairReleased]) error {
 	keys, args := f.each(len(holds))
 	for _, h := range holds {
 		if err := CheckKey(h.Key); err != nil {

@@ -24,7 +24,7 @@ func TestJava_InOrder(t *testing.T) {
 	r.requireQueue(order...)
 
 	// A Go release onto a Java head leaves the lock free for it, and for nobody else.
-	require.Equal(t, Passed{Ours: true, HeartbeatSoon: true}, r.release(ofA(1)))
+	require.Equal(t, FairReleased{Ours: true, HeartbeatSoon: true}, r.release(ofA(1)))
 	r.requireSaid(r.woken(ofJ(1)))
 	r.requireFree()
 	r.requireQueue(order...)
@@ -45,12 +45,12 @@ func TestJava_InOrder(t *testing.T) {
 	require.Equal(t, HeartbeatReply{Grant: granted(ofA(2))}, r.heartbeat(clientA, ofA(2)))
 
 	// Given up without a word: a heartbeat finds the next.
-	require.Equal(t, Passed{Ours: true, HeartbeatSoon: true}, r.release(ofA(2)))
+	require.Equal(t, FairReleased{Ours: true, HeartbeatSoon: true}, r.release(ofA(2)))
 	r.javaGivesUp(ofK(1))
 	r.messages()
 	require.Equal(t, HeartbeatReply{}, r.heartbeat(clientC, ofC(2)))
 	r.requireSaid(grantMessage(ofB(1)))
-	require.Equal(t, Passed{Ours: true}, r.release(ofB(1)))
+	require.Equal(t, FairReleased{Ours: true}, r.release(ofB(1)))
 	r.requireSaid(grantMessage(ofC(2)))
 	r.requireQueue()
 }

@@ -92,12 +92,12 @@ func (r *harness) follow(holder string, owners ...string) {
 	r.waits(owners...)
 }
 
-func (r *harness) release(owner string, served ...string) Passed {
+func (r *harness) release(owner string, served ...string) FairReleased {
 	r.t.Helper()
 	return must(r.of(owner).Release(bounded(r.t), "k", owner, 0, false, served...))(r.t)
 }
 
-func (r *harness) leave(owners ...string) Passed {
+func (r *harness) leave(owners ...string) FairReleased {
 	r.t.Helper()
 	return must(r.of(owners[0]).Leave(bounded(r.t), "k", 0, owners...))(r.t)
 }

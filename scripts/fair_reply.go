@@ -74,22 +74,22 @@ func parseGrant(m rueidis.RedisMessage, err error) (Grant, error) {
 	return g, nil
 }
 
-func parsePassed(m rueidis.RedisMessage, err error) (Passed, error) {
+func parsePassed(m rueidis.RedisMessage, err error) (FairReleased, error) {
 	if err != nil {
-		return Passed{}, err
+		return FairReleased{}, err
 	}
 	if m.IsString() {
 		g, err := parseGrant(m, nil)
 		if err != nil || g.Owner == "" {
-			return Passed{}, errReply
+			return FairReleased{}, errReply
 		}
-		return Passed{Ours: true, Grant: g}, nil
+		return FairReleased{Ours: true, Grant: g}, nil
 	}
 	reply, err := integer(m, nil)
 	if err != nil || reply < 0 || reply > 2 {
-		return Passed{}, errReply
+		return FairReleased{}, errReply
 	}
-	return Passed{Ours: reply > 0, HeartbeatSoon: reply == 2}, nil
+	return FairReleased{Ours: reply > 0, HeartbeatSoon: reply == 2}, nil
 }
 
 func parseConfirmed(m rueidis.RedisMessage, err error) (Acquired, error) {

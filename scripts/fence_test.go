@@ -116,14 +116,14 @@ func TestFenceCounter(t *testing.T) {
 	}{
 		"plain": {plain, func(owner string, last int64) bool { return must(r.redis.Release(ctx, "k", owner, last))(t).Ours }},
 		"each": {plain, func(owner string, last int64) bool {
-			return must(end(r.redis, ctx, Ending{Key: "k", Owner: owner, LastFence: last}))(t).Ours
+			return must(end(r.redis, ctx, ReleaseRequest{Key: "k", Owner: owner, LastFence: last}))(t).Ours
 		}},
 		"fair": {r.acquire, func(owner string, last int64) bool {
 			return must(r.of(owner).Release(ctx, "k", owner, last, false))(t).Ours
 		}},
 		"fair each": {r.acquire, func(owner string, last int64) bool {
 			holds := []FairHold{{KeyOwner{"k", owner}, last}}
-			return must(first(1, func(results []Result[Passed]) error { return r.of(owner).ReleaseEach(ctx, holds, results) }))(t).Ours
+			return must(first(1, func(results []Result[FairReleased]) error { return r.of(owner).ReleaseEach(ctx, holds, results) }))(t).Ours
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

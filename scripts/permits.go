@@ -52,7 +52,7 @@ func (p *Permits) Acquire(ctx context.Context, key, owner string, lease time.Dur
 }
 
 // AcquireEach does as Acquire for each of asks by itself, and fills results, one for each.
-func (p *Permits) AcquireEach(ctx context.Context, asks []Ask, results []Result[Acquired]) error {
+func (p *Permits) AcquireEach(ctx context.Context, asks []AcquireRequest, results []Result[Acquired]) error {
 	keys, args := make([]string, 0, 7*len(asks)+1), make([]string, 0, 4*len(asks)) // room for eachArgs
 	for _, a := range asks {
 		if err := checkHold(a.Key, a.Owner, a.Lease); err != nil {
@@ -71,8 +71,8 @@ func (p *Permits) Renew(ctx context.Context, lease time.Duration, keys, owners [
 
 // End ends a hold, whatever its count, and notifies the channel of the key. Of an owner in doubt it
 // does more, as [Redis.GiveUp].
-func (p *Permits) End(ctx context.Context, h Ending) (Released, error) {
-	keys, args, err := p.endArgs(h)
+func (p *Permits) End(ctx context.Context, h ReleaseRequest) (Released, error) {
+	keys, args, err := p.releaseArgs(h)
 	if err != nil {
 		return Released{}, err
 	}
@@ -80,16 +80,16 @@ func (p *Permits) End(ctx context.Context, h Ending) (Released, error) {
 }
 
 // EndEach does as End for each of holds by itself, and fills results, one for each.
-func (p *Permits) EndEach(ctx context.Context, holds []Ending, results []Result[Released]) error {
-	keys, args, err := p.endArgs(holds...)
+func (p *Permits) EndEach(ctx context.Context, holds []ReleaseRequest, results []Result[Released]) error {
+	keys, args, err := p.releaseArgs(holds...)
 	if err != nil {
 		return err
 	}
 	return invokeEach(ctx, p.redis, permitsReleaseEach, len(holds), keys, args, results, parseReleased)
 }
 
-// endArgs returns the KEYS and ARGV of release for each of holds.
-func (p *Permits) endArgs(holds ...Ending) (keys, args []string, err error) {
+// releaseArgs returns the KEYS and ARGV of release for each of holds.
+func (p *Permits) releaseArgs(holds ...ReleaseRequest) (keys, args []string, err error) {
 	keys, args = make([]string, 0, 6*len(holds)+1), make([]string, 0, 3*len(holds)) // room for the args behind the keys
 	for _, h := range holds {
 		other, _, more, err := h.args()

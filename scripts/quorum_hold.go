@@ -10,7 +10,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// NodeReply is the answer of a quorum's node to one Ask.
+// NodeReply is the answer of a quorum's node to one AcquireRequest.
 type NodeReply struct {
 	Acquired
 	FenceSource        // if OK and with fencing
@@ -31,8 +31,8 @@ type FenceSource struct {
 // fence number of. vote is of [Redis.CheckNode], or of [Redis.Identify] for a node without
 // restart guard. It never sends a script's text to a guarded node, which might have
 // restarted: it has no vote instead.
-func (r *Redis) AcquireVoted(ctx context.Context, vote *Vote, fenced bool, asks []Ask, nodeReplies []NodeReply) error {
-	keys, args, err := r.askArgs(asks, fenced)
+func (r *Redis) AcquireVoted(ctx context.Context, vote *Vote, fenced bool, asks []AcquireRequest, nodeReplies []NodeReply) error {
+	keys, args, err := r.acquireArgs(asks, fenced)
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func startActive(t testing.TB, args ...string) (*redistest.Server, *Redis, *Vote
 // acquireVoted asks for one hold.
 func acquireVoted(n *Redis, ctx context.Context, vote *Vote, key, owner string, fenced bool) (NodeReply, error) {
 	replies := make([]NodeReply, 1)
-	err := n.AcquireVoted(ctx, vote, fenced, []Ask{{key, owner, lease}}, replies)
+	err := n.AcquireVoted(ctx, vote, fenced, []AcquireRequest{{key, owner, lease}}, replies)
 	if err == nil {
 		err = replies[0].Err
 	}
@@ -107,6 +107,6 @@ const (
 )
 
 // end is [Redis.EndEach] for one.
-func end(n *Redis, ctx context.Context, e Ending) (Released, error) {
-	return first(1, func(r []Result[Released]) error { return n.EndEach(ctx, []Ending{e}, r) })
+func end(n *Redis, ctx context.Context, e ReleaseRequest) (Released, error) {
+	return first(1, func(r []Result[Released]) error { return n.EndEach(ctx, []ReleaseRequest{e}, r) })
 }

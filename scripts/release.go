@@ -25,7 +25,7 @@ type Released struct {
 // lastFence, if not 0, is the last number used of those that AcquireFenced
 // reserved for this very hold: the others are given back.
 func (r *Redis) Release(ctx context.Context, key, owner string, lastFence int64) (Released, error) {
-	return r.end(ctx, Ending{Key: key, Owner: owner, Notify: true, LastFence: lastFence})
+	return r.end(ctx, ReleaseRequest{Key: key, Owner: owner, Notify: true, LastFence: lastFence})
 }
 
 // GiveUp gives up an owner after an acquire of unknown outcome: it ends its
@@ -33,18 +33,18 @@ func (r *Redis) Release(ctx context.Context, key, owner string, lastFence int64)
 // late finds itself Gone. Ours tells whether there was a hold. It may be
 // repeated.
 func (r *Redis) GiveUp(ctx context.Context, key, owner string) (Released, error) {
-	return r.end(ctx, Ending{Key: key, Owner: owner, Notify: true, Doubt: true})
+	return r.end(ctx, ReleaseRequest{Key: key, Owner: owner, Notify: true, Doubt: true})
 }
 
-// Ending is a hold that is to end, by Release, GiveUp or a failed round of a quorum.
-type Ending struct {
+// ReleaseRequest is a hold that is to end, by Release, GiveUp or a failed round of a quorum.
+type ReleaseRequest struct {
 	Key, Owner string
 	Notify     bool  // notify the key's channel
 	Doubt      bool  // an acquire of the owner was not answered and may still arrive: leave a tombstone
 	LastFence  int64 // if not 0, nor in doubt: the last fence number that was used; those reserved after it are given back
 }
 
-func (r *Redis) end(ctx context.Context, h Ending) (Released, error) {
+func (r *Redis) end(ctx context.Context, h ReleaseRequest) (Released, error) {
 	other, channel, more, err := h.args()
 	if err != nil {
 		return Released{}, err
@@ -53,7 +53,7 @@ func (r *Redis) end(ctx context.Context, h Ending) (Released, error) {
 }
 
 // args returns what release is sent besides the key and the owner.
-func (h Ending) args() (other, channel, more string, err error) {
+func (h ReleaseRequest) args() (other, channel, more string, err error) {
 	if err = CheckKey(h.Key); err == nil {
 		err = checkLastFence(h.LastFence)
 	}
@@ -74,7 +74,7 @@ func (h Ending) args() (other, channel, more string, err error) {
 // EndEach ends each of holds by itself, whatever its count, and fills results, one for
 // each. It works on a Redis that is out of memory and may be repeated; a repeat cannot
 // tell its own success from a loss.
-func (r *Redis) EndEach(ctx context.Context, holds []Ending, results []Result[Released]) error {
+func (r *Redis) EndEach(ctx context.Context, holds []ReleaseRequest, results []Result[Released]) error {
 	keys, args := make([]string, 0, 5*len(holds)+1), make([]string, 0, 3*len(holds)) // room for eachArgs
 	for _, h := range holds {
 		other, channel, more, err := h.args()

@@ -36,10 +36,10 @@ type ReadWrite struct {
 // NewReadWrite returns a ReadWrite on redis. It does no I/O.
 func NewReadWrite(redis *Redis, client string) *ReadWrite { return &ReadWrite{onRedis{redis}, client} }
 
-// ReadWriteAsk is one hold of a read/write lock that is asked for. A writer's owner ends with
+// ReadWriteAcquire is one hold of a read/write lock that is asked for. A writer's owner ends with
 // WriteSuffix.
-type ReadWriteAsk struct {
-	Ask
+type ReadWriteAcquire struct {
+	AcquireRequest
 	Beside string        // the writer that calls, beside which a reader takes the lock, without fencing; "": none
 	Wish   time.Duration // for so long the client wishes for the lock if it is refused; 0: it does not wait
 }
@@ -57,8 +57,8 @@ func checkWish(d time.Duration) error {
 // Acquire takes a lock for a reader beside other readers, or for a writer if it is free; with
 // fencing if f is not nil. If others go first, it changes nothing but the wish of the client.
 // It may be repeated as [Redis.Acquire]; End in doubt undoes what an unanswered call may have done.
-func (r *ReadWrite) Acquire(ctx context.Context, f *Fencing, a ReadWriteAsk) (Acquired, error) {
-	keys, args, err := r.askArgs(f, a)
+func (r *ReadWrite) Acquire(ctx context.Context, f *Fencing, a ReadWriteAcquire) (Acquired, error) {
+	keys, args, err := r.acquireArgs(f, a)
 	if err != nil {
 		return Acquired{}, err
 	}
@@ -66,16 +66,16 @@ func (r *ReadWrite) Acquire(ctx context.Context, f *Fencing, a ReadWriteAsk) (Ac
 }
 
 // AcquireEach does as Acquire for each of asks by itself, and fills results, one for each.
-func (r *ReadWrite) AcquireEach(ctx context.Context, f *Fencing, asks []ReadWriteAsk, results []Result[Acquired]) error {
-	keys, args, err := r.askArgs(f, asks...)
+func (r *ReadWrite) AcquireEach(ctx context.Context, f *Fencing, asks []ReadWriteAcquire, results []Result[Acquired]) error {
+	keys, args, err := r.acquireArgs(f, asks...)
 	if err != nil {
 		return err
 	}
 	return invokeEach(ctx, r.redis, withMistake(rwAcquireEach), len(asks), keys, args, results, parserOf(f))
 }
 
-// askArgs returns the KEYS and ARGV of acquire for each of asks.
-func (r *ReadWrite) askArgs(f *Fencing, asks ...ReadWriteAsk) (keys, args []string, err error) {
+// acquireArgs returns the KEYS and ARGV of acquire for each of asks.
+func (r *ReadWrite) acquireArgs(f *Fencing, asks ...ReadWriteAcquire) (keys, args []string, err error) {
 	if f != nil {
 		err = checkFencing(*f)
 	}
@@ -102,16 +102,16 @@ func (r *ReadWrite) askArgs(f *Fencing, asks ...ReadWriteAsk) (keys, args []stri
 	return keys, args, nil
 }
 
-// ReadWriteEnding is a hold of a read/write lock that is to end.
-type ReadWriteEnding struct {
-	Ending
+// ReadWriteRelease is a hold of a read/write lock that is to end.
+type ReadWriteRelease struct {
+	ReleaseRequest
 	Wish time.Duration // for so long other writers of the client wish for the lock; 0: none waits
 }
 
 // End ends a hold, whatever its count, and wakes those who may take the lock now. Of an owner in
 // doubt it does more, as [Redis.GiveUp].
-func (r *ReadWrite) End(ctx context.Context, h ReadWriteEnding) (Released, error) {
-	keys, args, err := r.endArgs(h)
+func (r *ReadWrite) End(ctx context.Context, h ReadWriteRelease) (Released, error) {
+	keys, args, err := r.releaseArgs(h)
 	if err != nil {
 		return Released{}, err
 	}
@@ -119,16 +119,16 @@ func (r *ReadWrite) End(ctx context.Context, h ReadWriteEnding) (Released, error
 }
 
 // EndEach does as End for each of holds by itself, and fills results, one for each.
-func (r *ReadWrite) EndEach(ctx context.Context, holds []ReadWriteEnding, results []Result[Released]) error {
-	keys, args, err := r.endArgs(holds...)
+func (r *ReadWrite) EndEach(ctx context.Context, holds []ReadWriteRelease, results []Result[Released]) error {
+	keys, args, err := r.releaseArgs(holds...)
 	if err != nil {
 		return err
 	}
 	return invokeEach(ctx, r.redis, rwReleaseEach, len(holds), keys, args, results, parseReleased)
 }
 
-// endArgs returns the KEYS and ARGV of release for each of holds.
-func (r *ReadWrite) endArgs(holds ...ReadWriteEnding) (keys, args []string, err error) {
+// releaseArgs returns the KEYS and ARGV of release for each of holds.
+func (r *ReadWrite) releaseArgs(holds ...ReadWriteRelease) (keys, args []string, err error) {
 	keys, args = make([]string, 0, 10*len(holds)+1), make([]string, 0, 5*len(holds)) // room for the args behind the keys
 	for _, h := range holds {
 		other, _, more, err := h.args()

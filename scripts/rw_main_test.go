@@ -32,12 +32,12 @@ var shared = family{
 		"write fenced":  func(c client) error { return errOf(c.rw.Acquire(c.ctx, fencingHour, c.writes(0))) },
 		"acquire each": func(c client) error {
 			return errOf(first(2, func(results []Result[Acquired]) error {
-				return c.rw.AcquireEach(c.ctx, nil, []ReadWriteAsk{c.reads(0), c.beside()}, results)
+				return c.rw.AcquireEach(c.ctx, nil, []ReadWriteAcquire{c.reads(0), c.beside()}, results)
 			}))
 		},
 		"acquire each fenced": func(c client) error {
 			return errOf(first(2, func(results []Result[Acquired]) error {
-				return c.rw.AcquireEach(c.ctx, fencingHour, []ReadWriteAsk{c.reads(0), c.writes(0)}, results)
+				return c.rw.AcquireEach(c.ctx, fencingHour, []ReadWriteAcquire{c.reads(0), c.writes(0)}, results)
 			}))
 		},
 		"release reader": func(c client) error { return errOf(c.rw.End(c.ctx, c.ends(c.owner))) },
@@ -55,7 +55,7 @@ var shared = family{
 		"give up": func(c client) error { h := c.ends(c.owner); h.Doubt = true; return errOf(c.rw.End(c.ctx, h)) },
 		"release each": func(c client) error {
 			return errOf(first(2, func(results []Result[Released]) error {
-				return c.rw.EndEach(c.ctx, []ReadWriteEnding{c.ends(c.owner), c.ends(writer(c.owner))}, results)
+				return c.rw.EndEach(c.ctx, []ReadWriteRelease{c.ends(c.owner), c.ends(writer(c.owner))}, results)
 			}))
 		},
 		"renew": func(c client) error {
@@ -69,20 +69,20 @@ var shared = family{
 	},
 }
 
-func (c client) reads(wish time.Duration) ReadWriteAsk {
-	return ReadWriteAsk{Ask: Ask{c.key, c.owner, lease}, Wish: wish}
+func (c client) reads(wish time.Duration) ReadWriteAcquire {
+	return ReadWriteAcquire{AcquireRequest: AcquireRequest{c.key, c.owner, lease}, Wish: wish}
 }
 
-func (c client) beside() ReadWriteAsk {
-	return ReadWriteAsk{Ask: Ask{c.key, c.owner + "1", lease}, Beside: writer(c.owner)}
+func (c client) beside() ReadWriteAcquire {
+	return ReadWriteAcquire{AcquireRequest: AcquireRequest{c.key, c.owner + "1", lease}, Beside: writer(c.owner)}
 }
 
-func (c client) writes(wish time.Duration) ReadWriteAsk {
-	return ReadWriteAsk{Ask: Ask{c.key, writer(c.owner), lease}, Wish: wish}
+func (c client) writes(wish time.Duration) ReadWriteAcquire {
+	return ReadWriteAcquire{AcquireRequest: AcquireRequest{c.key, writer(c.owner), lease}, Wish: wish}
 }
 
-func (c client) ends(owner string) ReadWriteEnding {
-	return ReadWriteEnding{Ending: Ending{Key: c.key, Owner: owner}}
+func (c client) ends(owner string) ReadWriteRelease {
+	return ReadWriteRelease{ReleaseRequest: ReleaseRequest{Key: c.key, Owner: owner}}
 }
 
 // rw returns the ReadWrite of an owner's client.
@@ -91,7 +91,7 @@ func (r *harness) rw(owner string) *ReadWrite { return NewReadWrite(r.redis, own
 // tries asks for the lock once, with a wish unless that is 0.
 func (r *harness) tries(owner string, wish time.Duration) Acquired {
 	r.t.Helper()
-	return must(r.rw(owner).Acquire(bounded(r.t), nil, ReadWriteAsk{Ask: Ask{"k", owner, lease}, Wish: wish}))(r.t)
+	return must(r.rw(owner).Acquire(bounded(r.t), nil, ReadWriteAcquire{AcquireRequest: AcquireRequest{"k", owner, lease}, Wish: wish}))(r.t)
 }
 
 // shares has owners take the lock, one after the other.
@@ -105,7 +105,7 @@ func (r *harness) shares(owners ...string) {
 // beside has a reader take the lock beside a writer.
 func (r *harness) beside(reader, beside string) Acquired {
 	r.t.Helper()
-	return must(r.rw(reader).Acquire(bounded(r.t), nil, ReadWriteAsk{Ask: Ask{"k", reader, lease}, Beside: beside}))(r.t)
+	return must(r.rw(reader).Acquire(bounded(r.t), nil, ReadWriteAcquire{AcquireRequest: AcquireRequest{"k", reader, lease}, Beside: beside}))(r.t)
 }
 
 // refused has owners ask for the lock without a wish, in vain.
@@ -122,11 +122,11 @@ func (r *harness) refused(owners ...string) {
 func (r *harness) ends(owners ...string) {
 	r.t.Helper()
 	for _, o := range owners {
-		require.True(r.t, r.ended(ReadWriteEnding{Ending: Ending{Key: "k", Owner: o}}).Ours, o)
+		require.True(r.t, r.ended(ReadWriteRelease{ReleaseRequest: ReleaseRequest{Key: "k", Owner: o}}).Ours, o)
 	}
 }
 
-func (r *harness) ended(h ReadWriteEnding) Released {
+func (r *harness) ended(h ReadWriteRelease) Released {
 	r.t.Helper()
 	return must(r.rw(h.Owner).End(bounded(r.t), h))(r.t)
 }

@@ -38,7 +38,7 @@ func TestLayoutOfReadWriteLocks(t *testing.T) {
 	rw := NewReadWrite(n, clientA)
 	for key, braced := range map[string]string{"k": "{k}", "{a}b": "{a}b"} {
 		s.Do(t, "FLUSHALL")
-		a := ReadWriteAsk{Ask: Ask{key, writer(ofA(1)), 2 * lease}}
+		a := ReadWriteAcquire{AcquireRequest: AcquireRequest{key, writer(ofA(1)), 2 * lease}}
 		require.True(t, must(rw.Acquire(bounded(t), nil, a))(t).OK)
 		a.Owner, a.Beside, a.Lease = ofA(2), a.Owner, lease
 		require.Equal(t, Acquired{OK: true}, must(rw.Acquire(bounded(t), nil, a))(t))
@@ -131,7 +131,7 @@ func TestG10_FencesOfReadersAndWriters(t *testing.T) {
 	r := newReadWrites(t)
 	last := int64(0)
 	fenced := func(owner string, reserve int64) Acquired {
-		a := ReadWriteAsk{Ask: Ask{"k", owner, lease}}
+		a := ReadWriteAcquire{AcquireRequest: AcquireRequest{"k", owner, lease}}
 		return must(r.rw(owner).Acquire(bounded(t), &Fencing{Reserve: reserve, Expiry: time.Hour}, a))(t)
 	}
 	for i := range 20 {
@@ -139,7 +139,7 @@ func TestG10_FencesOfReadersAndWriters(t *testing.T) {
 		require.Greater(t, a.Fence, last)
 		used := a.Fence + 5
 		require.Equal(t, Acquired{OK: true}, r.beside(ofB(i), writer(ofA(i))))
-		require.True(t, r.ended(ReadWriteEnding{Ending: Ending{Key: "k", Owner: writer(ofA(i)), LastFence: used}}).Ours)
+		require.True(t, r.ended(ReadWriteRelease{ReleaseRequest: ReleaseRequest{Key: "k", Owner: writer(ofA(i)), LastFence: used}}).Ours)
 		require.Equal(t, decimal(used), text(t, r.s, "GET", counter("k")), "the rest is given back")
 		b, c := fenced(ofC(i), 1), fenced(ofC(100+i), 1)
 		require.Greater(t, b.Fence, used)

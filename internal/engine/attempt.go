@@ -77,7 +77,7 @@ func (e *Engine) ask(ctx context.Context, name, owner string, t Terms, reserve i
 	if t.beside == nil {
 		return e.backend.Acquire(ctx, name, owner, t.Lease, reserve)
 	}
-	reply, err := e.backend.(Shared).AcquireBeside(ctx, name, owner, t.beside.Owner(), t.Lease)
+	reply, err := e.backend.(ReaderBackend).AcquireBeside(ctx, name, owner, t.beside.Owner(), t.Lease)
 	reply.Fence, reply.FenceEnd = t.beside.Fence(), t.beside.Fence()
 	return reply, err
 }
@@ -124,7 +124,7 @@ func (e *Engine) Take(k *Key, a Attempt, since time.Duration) *holdfast.Lease {
 		e.backend.Abandoned(k.Name, h.Owner)
 		return nil
 	case k.closed, // Close has been here
-		k.Held() && !e.Several: // in a queue: Redis has since granted the key to another waiter here
+		k.Held() && !e.ManyHolds: // in a queue: Redis has since granted the key to another waiter here
 		e.Undo(h.Orphan())
 		return nil
 	default:

@@ -32,8 +32,8 @@ type AcquiresAll interface {
 	AcquireAll(ctx context.Context, names, owners []string, lease time.Duration) (ok bool, err error)
 }
 
-// Shared is a [Backend] of readers, whose engine has [Config.Shares].
-type Shared interface {
+// ReaderBackend is a [Backend] of readers, whose engine has [Config.SharedHolds].
+type ReaderBackend interface {
 	// AcquireBeside makes owner a reader beside writer, its caller.
 	AcquireBeside(ctx context.Context, name, owner, writer string, lease time.Duration) (scripts.Acquired, error)
 	// MayShare says whether later readers may share the hold of owner, whose tenure is over: no writer waits.

@@ -7,9 +7,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/errs"
 )
 
-// inner is a context bound to an entry. A Lock of the same engine and key re-enters the
+// boundContext is a context bound to an entry. A Lock of the same engine and key re-enters the
 // entry's section when it gets this context.
-type inner struct {
+type boundContext struct {
 	context.Context // ends with the parent or the entry; perhaps made for another parent, see binding
 	parent          context.Context
 	entry           *entry
@@ -17,7 +17,7 @@ type inner struct {
 
 // Value returns, for the engine itself as the key, the nearest context that is bound to
 // one of its entries. It also serves holdfast.LeaseFrom.
-func (in *inner) Value(key any) any {
+func (in *boundContext) Value(key any) any {
 	if key == (ctxkey.Lease{}) {
 		return &in.entry.lease
 	}
@@ -33,7 +33,7 @@ func (in *inner) Value(key any) any {
 // boundTo returns the entry that ctx re-enters on the key of this name, or nil.
 func (e *Engine) boundTo(ctx context.Context, name string) *entry {
 	for {
-		in, _ := ctx.Value(e).(*inner)
+		in, _ := ctx.Value(e).(*boundContext)
 		switch {
 		case in == nil:
 			return nil
@@ -85,7 +85,7 @@ func (en *entry) Bind(parent context.Context) context.Context {
 			})
 		}
 	}
-	return &inner{Context: b.Context, parent: parent, entry: en}
+	return &boundContext{Context: b.Context, parent: parent, entry: en}
 }
 
 // binding returns the binding for parents with that Done channel, nil if there is none, or

@@ -20,21 +20,21 @@ type Discipline interface {
 	// Join: w has become the last waiter. If it returns a ticket, w enters by itself.
 	Join(k *Key, w *Waiter) Ticket
 	// Refused: w, whose first attempt did not succeed, has become the first waiter. With
-	// Config.Several, it may stand behind others that began theirs before.
+	// Config.ManyHolds, it may stand behind others that began theirs before.
 	Refused(k *Key, w *Waiter, a Attempt)
-	// Left: the wait of w has ended without the key.
-	Left(k *Key, w *Waiter)
-	// WhyNot says why a wait that ends now fails. With a nil w, it says so of an attempt
+	// WaiterLeft: the wait of w has ended without the key.
+	WaiterLeft(k *Key, w *Waiter)
+	// WaitError says why a wait that ends now fails. With a nil w, it says so of an attempt
 	// without a wait.
-	WhyNot(k *Key, w *Waiter) error
+	WaitError(k *Key, w *Waiter) error
 	// Next removes and returns the waiter that gets h after a section of it, or nil.
 	Next(k *Key, h *Hold) *Waiter
-	// Departs: a hold of the key is about to be released in Redis.
-	Departs(k *Key)
-	// Released: that attempt is over.
-	Released(k *Key, released scripts.Released)
-	// Lost: h, until now a hold of k, is lost.
-	Lost(k *Key, h *Hold)
+	// BeforeRelease: a hold of the key is about to be released in Redis.
+	BeforeRelease(k *Key)
+	// AfterRelease: that attempt is over.
+	AfterRelease(k *Key, released scripts.Released)
+	// HoldLost: h, until now a hold of k, is lost.
+	HoldLost(k *Key, h *Hold)
 	// Settle starts the next waiter, or drops a key that is no longer needed. It follows
 	// the end of each call for the key, and of each of its holds.
 	Settle(k *Key)

@@ -27,12 +27,12 @@
 // processes (package racing), or stand in a queue in Redis (package queueing). What these keep
 // of a key, a waiter and a hold is opaque to the engine.
 //
-// A key has one hold. With [Config.Several] it has as many as Redis grants: a caller makes a first
+// A key has one hold. With [Config.ManyHolds] it has as many as Redis grants: a caller makes a first
 // attempt unless others wait here, and the discipline serves waiters while the key is held here.
 //
 // # The way of a read
 //
-// With [Config.Shares], a hold may have several sections at once: those of readers. [Pair] joins their
+// With [Config.SharedHolds], a hold may have several sections at once: those of readers. [Pair] joins their
 // engine with that of the writers of the same keys. What a Lock for a reader does beyond any other:
 //
 //  1. pair.go, beside: on a context that is bound to a writer's lease, it asks Redis for a hold beside that

@@ -17,7 +17,7 @@ import "github.com/holdfast-go/holdfast/internal/planted"
 // The key is locked. The caller unlocks it, which notifies the listeners of the old section. Then it sends
 // the lease of the new one to w.
 func (e *Engine) handover(k *Key, h *Hold) (w *Waiter, s *section) {
-	if e.Shares || h.tainted || !h.plain && !planted.HandoverAny || e.Calls.Now()-h.granted >= e.LocalHandover || !h.fences().ready(e.Calls, h.granted) {
+	if e.SharedHolds || h.tainted || !h.plain && !planted.HandoverAny || e.Calls.Now()-h.granted >= e.LocalHandover || !h.fences().ready(e.Calls, h.granted) {
 		return nil, nil
 	}
 	if w = e.discipline.Next(k, h); w == nil {
@@ -32,7 +32,7 @@ func (e *Engine) handover(k *Key, h *Hold) (w *Waiter, s *section) {
 // FencesToReserve is how many fences an attempt for a waiter reserves. Sections that share a hold share
 // its number.
 func (e *Engine) FencesToReserve(t Terms) int64 {
-	if !t.Plain() || e.Shares {
+	if !t.Plain() || e.SharedHolds {
 		return 1
 	}
 	return e.TenureFences()

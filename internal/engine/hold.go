@@ -40,8 +40,8 @@ type Hold struct {
 type extras struct {
 	label    *string               // of the call that got the hold; nil: that of the locker; immutable
 	fences   fences                // zero without fencing
-	sections map[*section]struct{} // those that live, with Config.Shares; else nil; guarded by the shard's lock
-	tenure   time.Duration         // when the current one began, by Calls.Now, with Config.Shares; guarded by the shard's lock
+	sections map[*section]struct{} // those that live, with Config.SharedHolds; else nil; guarded by the shard's lock
+	tenure   time.Duration         // when the current one began, by Calls.Now, with Config.SharedHolds; guarded by the shard's lock
 	state    any                   // of the discipline; immutable
 	due      atomic.Int64          // of the next renewal, by Calls.Now; only for the observer
 }
@@ -67,10 +67,10 @@ func (h *Hold) label() *string {
 func (e *Engine) NewHold(k *Key, owner string, t Terms, start time.Time, a scripts.Acquired, state any) *Hold {
 	h := &Hold{Key: k, Owner: owner, granted: e.Calls.Now(), plain: t.Plain()}
 	h.late = h.granted-e.Calls.Since(start) > time.Second
-	if e.Shares || a.Fence != 0 || state != nil || e.observer != nil || t.Label != nil {
+	if e.SharedHolds || a.Fence != 0 || state != nil || e.observer != nil || t.Label != nil {
 		h.extras = &extras{label: t.Label, fences: fences{first: a.Fence, current: a.Fence, last: a.FenceEnd}, state: state}
 	}
-	if e.Shares {
+	if e.SharedHolds {
 		h.extras.sections, h.extras.tenure = make(map[*section]struct{}, 1), h.granted
 	}
 	if e.observer != nil {
@@ -193,7 +193,7 @@ func (e *Engine) revoke(h *Hold, reason error) (news bool) {
 	h.lost = true
 	news = h.end(reason)
 	if k := h.Key; k.forget(h) {
-		e.discipline.Lost(k, h)
+		e.discipline.HoldLost(k, h)
 		e.backend.Abandoned(k.Name, h.Owner)
 	}
 	return news

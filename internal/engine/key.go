@@ -67,7 +67,7 @@ func (k *Key) Closed() bool { return k.closed }
 // Shard is the index of the shard of the key, which a hash of its name chooses.
 func (k *Key) Shard() int { return k.index }
 
-// holds yields the holds of the key, the oldest first. A kind without Config.Several has at most
+// holds yields the holds of the key, the oldest first. A kind without Config.ManyHolds has at most
 // one. The caller may forget the hold that it gets.
 func (k *Key) holds() iter.Seq[*Hold] {
 	return func(yield func(*Hold) bool) {

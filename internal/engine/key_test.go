@@ -31,7 +31,7 @@ func (o obedient) Release(_ context.Context, h *Hold, _ int64) (scripts.Released
 
 type obedientDiscipline struct{ obedient }
 
-func (obedientDiscipline) Lost(*Key, *Hold) {}
+func (obedientDiscipline) HoldLost(*Key, *Hold) {}
 
 // Redis may have granted a key to a waiter here before the reply to an attempt arrives: what the
 // attempt got is over. A grant that comes later than a hold ends that hold.
@@ -67,7 +67,7 @@ func TestG1_AKeyHasOneHold(t *testing.T) {
 func several(t *testing.T) (*Engine, func(k *Key, owner string) *Hold) {
 	c, err := Configure("test", "New", nil, nil)
 	require.NoError(t, errors.Join(err, c.Check()))
-	c.Several = true
+	c.ManyHolds = true
 	o := obedient{calls: calls.New(time.Minute, nil), released: make(chan string, 10)}
 	e := New(o, obedientDiscipline{o}, c)
 	t.Cleanup(func() { require.NoError(t, e.Close()) })

@@ -76,7 +76,7 @@ func (e *Engine) lock(ctx context.Context, key string, wait time.Duration, opts 
 	return lease, err
 }
 
-// With Config.Several, a caller that may wait makes no first attempt while mostAtOnce are under
+// With Config.ManyHolds, a caller that may wait makes no first attempt while mostAtOnce are under
 // way: a crowd must not ask for what few can have.
 const mostAtOnce = 256
 
@@ -101,7 +101,7 @@ func (e *Engine) tryOrWait(ctx context.Context, name string, t Terms, onPlace fu
 	sh := e.shardOf(name)
 	sh.Lock()
 	k = sh.keys[name]
-	if e.Shares && k != nil && !sh.closed {
+	if e.SharedHolds && k != nil && !sh.closed {
 		if lease = k.share(t, e.Calls.Now()); lease != nil {
 			sh.Unlock()
 			lease, err = e.handOut(ctx, lease)
@@ -113,14 +113,14 @@ func (e *Engine) tryOrWait(ctx context.Context, name string, t Terms, onPlace fu
 		err = holdfast.ErrClosed
 	case e.asks(k, t, wait):
 		k = e.begin(sh, name)
-		if e.Shares && t.Plain() {
+		if e.SharedHolds && t.Plain() {
 			k.asking++
 		}
 		sh.Unlock()
 		lease, w, err = e.firstAttempt(ctx, k, t, onPlace, wait)
 		return lease, k, w, err
 	case !wait:
-		err = e.discipline.WhyNot(k, nil)
+		err = e.discipline.WaitError(k, nil)
 	case k.full():
 		err = holdfast.ErrTooManyWaiters
 	}
@@ -143,9 +143,9 @@ func (e *Engine) asks(k *Key, t Terms, wait bool) bool {
 	switch {
 	case k == nil, !wait && k.Idle(): // nobody here has it or wants it
 		return true
-	case e.Shares && !wait: // a reader that does not wait asks in any case
+	case e.SharedHolds && !wait: // a reader that does not wait asks in any case
 		return true
-	case !e.Several || k.FirstWaiter() != nil: // those that wait here come first
+	case !e.ManyHolds || k.FirstWaiter() != nil: // those that wait here come first
 		return false
 	}
 	return !wait || k.calls < mostAtOnce && !k.Asking(t)
@@ -156,14 +156,14 @@ func (e *Engine) asks(k *Key, t Terms, wait bool) bool {
 func (k *Key) Asking(t Terms) bool { return k.asking > 0 && t.Plain() }
 
 // firstAttempt makes the first attempt for a key on the caller's goroutine, which saves an uncontended
-// lock a fifth of its time. The caller found nobody here; with Config.Several, nobody who waits. A
+// lock a fifth of its time. The caller found nobody here; with Config.ManyHolds, nobody who waits. A
 // reader that does not wait makes it in any case. If the caller has to wait, firstAttempt returns its
 // waiter.
 func (e *Engine) firstAttempt(ctx context.Context, k *Key, t Terms, onPlace func(int), wait bool) (*holdfast.Lease, *Waiter, error) {
 	defer e.Calls.End()
 	bounded, done := e.Calls.ContextFor(ctx)
 	lease, a := (*holdfast.Lease)(nil), Attempt{}
-	if e.Shares {
+	if e.SharedHolds {
 		lease = e.shareAgain(bounded, k, t)
 	}
 	if lease == nil {
@@ -267,9 +267,9 @@ func (e *Engine) logLongWait(k *Key, w *Waiter) {
 func (e *Engine) withdraw(ctx context.Context, k *Key, w *Waiter) (*holdfast.Lease, error) {
 	k.Lock()
 	if w.waiting {
-		err := e.discipline.WhyNot(k, w)
+		err := e.discipline.WaitError(k, w)
 		k.Remove(w)
-		e.discipline.Left(k, w)
+		e.discipline.WaiterLeft(k, w)
 		k.Unlock()
 		e.pool.put(w)
 		return nil, errs.EndedBy(ctx, err)

@@ -86,7 +86,7 @@ func (e *Engine) statusOf(key string, reply scripts.Holder) holdfast.Status {
 	for _, h := range reply.Holders {
 		s.Holders = append(s.Holders, holdfast.Holder{Owner: h.Owner, Label: h.Label, Entries: h.Entries, Remaining: h.Remaining})
 	}
-	if e.Several { // nobody else knows of them
+	if e.ManyHolds { // nobody else knows of them
 		e.With(e.Prefix+key, func(k *Key) {
 			if k != nil {
 				s.Waiting = k.Waiting()

@@ -67,7 +67,7 @@ func (en *entry) unlock(ctx context.Context) error {
 		h.watchdog.Forget(h)
 		k.forget(h)
 		k.releasing = h
-		e.discipline.Departs(k)
+		e.discipline.BeforeRelease(k)
 		k.calls++
 		e.Calls.Begin() // Close has not passed here: it would have ended the section
 	} else {
@@ -99,7 +99,7 @@ func (e *Engine) release(ctx context.Context, k *Key, h *Hold) error {
 	if done || permanent {
 		k.endedRelease(h)
 	}
-	e.discipline.Released(k, r.reply)
+	e.discipline.AfterRelease(k, r.reply)
 	k.End()
 	k.Unlock()
 	switch {
@@ -115,7 +115,7 @@ func (e *Engine) release(ctx context.Context, k *Key, h *Hold) error {
 		k.Lock()
 		k.endedRelease(h)
 		if err != nil {
-			e.discipline.Lost(k, h)
+			e.discipline.HoldLost(k, h)
 		}
 		e.discipline.Settle(k)
 		k.Unlock()

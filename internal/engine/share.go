@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/planted"
 )
 
-// With [Config.Shares], a hold serves several sections at once: readers of this process share it.
+// With [Config.SharedHolds], a hold serves several sections at once: readers of this process share it.
 // The last of them releases it.
 
 // share begins another section in a hold of the key, without a call to Redis, and returns its lease. It
@@ -49,7 +49,7 @@ func (e *Engine) shareAgain(ctx context.Context, k *Key, t Terms) *holdfast.Leas
 		return nil
 	}
 	may, err := calls.DetachedNoted(ctx, e.Calls, k.Name, func(ctx context.Context) (bool, error) {
-		return e.backend.(Shared).MayShare(ctx, k.Name, h.Owner)
+		return e.backend.(ReaderBackend).MayShare(ctx, k.Name, h.Owner)
 	})
 	if err != nil || !may {
 		return nil
@@ -76,7 +76,7 @@ func (h *Hold) admit(since time.Duration) *holdfast.Lease {
 // discipline calls it when Redis has granted that hold.
 func (k *Key) ServeReaders() {
 	e := k.engine
-	if !e.Shares || k.oldest == nil || !k.oldest.prev.plain {
+	if !e.SharedHolds || k.oldest == nil || !k.oldest.prev.plain {
 		return
 	}
 	for w := range k.All() {

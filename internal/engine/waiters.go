@@ -108,7 +108,7 @@ func (k *Key) insert(w, next *Waiter) {
 func (k *Key) pushEarly(w *Waiter) {
 	first := k.FirstWaiter()
 	next, at := first, 0
-	for k.engine.Several && at < k.Waiting() && next.Since <= w.Since {
+	for k.engine.ManyHolds && at < k.Waiting() && next.Since <= w.Since {
 		next, at = next.next, at+1
 	}
 	k.insert(w, next)
@@ -176,7 +176,7 @@ func (k *Key) EndAll(why func(*Waiter) error) {
 	for w := range k.All() {
 		if err := why(w); err != nil {
 			k.Remove(w)
-			k.engine.discipline.Left(k, w)
+			k.engine.discipline.WaiterLeft(k, w)
 			w.ready <- result{err: err}
 		}
 	}
@@ -188,9 +188,9 @@ func (k *Key) full() bool {
 	return most > 0 && k.Waiting() >= most
 }
 
-// TakeIn takes in how a call for the waiters of a key has ended, with the key locked. Once Redis
+// NoteResult notes how a call for the waiters of a key has ended, with the key locked. Once Redis
 // has answered one, a refusal of the key is an outage.
-func (k *Key) TakeIn(a Attempt) Attempt {
+func (k *Key) NoteResult(a Attempt) Attempt {
 	all := k.waiters
 	switch {
 	case all == nil:

@@ -25,7 +25,7 @@ func emptyKey() *Key {
 // careless is a discipline that takes no note of waiters that have left.
 type careless struct{ Discipline }
 
-func (careless) Left(*Key, *Waiter) {}
+func (careless) WaiterLeft(*Key, *Waiter) {}
 
 func TestWaitersKeepTheirOrder(t *testing.T) {
 	k := emptyKey()

@@ -17,10 +17,10 @@ type Backend interface {
 	Enter(ctx context.Context, name string, owners ...string) (scripts.Entered, error)
 	// Release ends a hold and gives the key to the next waiter. served are the other
 	// owners that had the key in its run. doubt says that a call of owner may still arrive.
-	Release(ctx context.Context, name, owner string, lastFence int64, doubt bool, served ...string) (scripts.Passed, error)
+	Release(ctx context.Context, name, owner string, lastFence int64, doubt bool, served ...string) (scripts.FairReleased, error)
 	// Leave gives up owners, whether they wait or hold; a call of each of the first
 	// doubts of them may still arrive.
-	Leave(ctx context.Context, name string, doubts int, owners ...string) (scripts.Passed, error)
+	Leave(ctx context.Context, name string, doubts int, owners ...string) (scripts.FairReleased, error)
 	// Confirm sets the lease of an owner that Redis has granted name.
 	Confirm(ctx context.Context, name, owner string, lease time.Duration) (scripts.Acquired, error)
 	// Heartbeat keeps the locker's places, and reports what has become of them.

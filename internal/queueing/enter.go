@@ -48,7 +48,7 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 		}
 		return
 	}
-	a := k.TakeIn(engine.Attempt{Start: start, Err: err})
+	a := k.NoteResult(engine.Attempt{Start: start, Err: err})
 	q.outage, q.enterOutage = q.outage.Note(a), q.enterOutage.Note(a)
 	if err != nil {
 		q.notEntered(list, a)
@@ -74,7 +74,7 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 	if reply.Grant.Lease > 0 {
 		q.foreign = false
 	}
-	q.passed(scripts.Passed{HeartbeatSoon: reply.HeartbeatSoon, Grant: reply.Grant})
+	q.passed(scripts.FairReleased{HeartbeatSoon: reply.HeartbeatSoon, Grant: reply.Grant})
 }
 
 // Enter makes the first attempt of a waiter that enters by itself.
@@ -135,7 +135,7 @@ func (q *queue) leaveAll(list []leaver) {
 	doubts := len(owners)
 	owners = append(owners, sure...)
 	k, d, start := q.key, q.in, time.Now()
-	reply, err := calls.DetachedNoted(d.engine.Calls.Context(), d.engine.Calls, k.Name, func(ctx context.Context) (scripts.Passed, error) {
+	reply, err := calls.DetachedNoted(d.engine.Calls.Context(), d.engine.Calls, k.Name, func(ctx context.Context) (scripts.FairReleased, error) {
 		return d.backend.Leave(ctx, k.Name, doubts, owners...)
 	})
 	k.Lock()
@@ -157,7 +157,7 @@ func (q *queue) leaveAll(list []leaver) {
 
 // haveLeft handles the reply to leaveAll. It returns those of the owners for which the call
 // is to be repeated.
-func (q *queue) haveLeft(reply scripts.Passed, a engine.Attempt, list []leaver) (again []leaver) {
+func (q *queue) haveLeft(reply scripts.FairReleased, a engine.Attempt, list []leaver) (again []leaver) {
 	switch scripts.OutcomeOf(a.Err) {
 	case scripts.Done:
 		q.retry = calls.Backoff{}

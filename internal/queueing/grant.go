@@ -23,14 +23,14 @@ func (d *queued) receive(name, message string) {
 	if g, ok := scripts.ParseGrant(name, message); ok && d.signed(g.Owner) {
 		g.Owner = strings.Clone(g.Owner) // the message may be large
 		d.engine.Woken(name)
-		d.pass(name, scripts.Passed{Grant: g}, true)
+		d.pass(name, scripts.FairReleased{Grant: g}, true)
 	}
 }
 
 // pass handles what a reply or a message says about the next holder of key. A grant in a
 // message shows that other processes had their turn; a grant in the reply to a call of
 // this process comes before all others.
-func (d *queued) pass(name string, reply scripts.Passed, byMessage bool) {
+func (d *queued) pass(name string, reply scripts.FairReleased, byMessage bool) {
 	d.engine.With(name, func(k *engine.Key) {
 		if q := queueOf(k); q != nil {
 			q.foreign = q.foreign || byMessage
@@ -53,7 +53,7 @@ func (d *queued) unwanted(k *engine.Key, owner string) bool {
 }
 
 // passed is pass for a key that has a queue.
-func (q *queue) passed(reply scripts.Passed) {
+func (q *queue) passed(reply scripts.FairReleased) {
 	g := reply.Grant
 	if reply.HeartbeatSoon {
 		q.heartbeatAgainSoon()

@@ -225,12 +225,12 @@ func (q *queue) heartbeatAnswered(start time.Time, asked scripts.Heartbeat, repl
 	if queueOf(k) != q {
 		k.Unlock()
 		if reply.Err == nil {
-			q.in.pass(k.Name, scripts.Passed{Grant: reply.Grant}, false)
+			q.in.pass(k.Name, scripts.FairReleased{Grant: reply.Grant}, false)
 		}
 		return
 	}
 	defer k.Unlock()
-	a := k.TakeIn(engine.Attempt{Start: start, Err: reply.Err})
+	a := k.NoteResult(engine.Attempt{Start: start, Err: reply.Err})
 	q.outage = q.outage.Note(a)
 	if a.Err != nil {
 		q.verify = q.verify || len(asked.Owners) > 1
@@ -262,5 +262,5 @@ func (q *queue) heartbeatAnswered(start time.Time, asked scripts.Heartbeat, repl
 	if planted.DeafHeartbeat {
 		return
 	}
-	q.passed(scripts.Passed{HeartbeatSoon: reply.HeartbeatSoon, Grant: reply.Grant})
+	q.passed(scripts.FairReleased{HeartbeatSoon: reply.HeartbeatSoon, Grant: reply.Grant})
 }

@@ -106,7 +106,7 @@ func TestLingeringEnds(t *testing.T) {
 		require.True(t, q.lingers())
 		time.Sleep(time.Second)
 		q.key.Lock()
-		q.in.Departs(q.key)
+		q.in.BeforeRelease(q.key)
 		q.key.Unlock()
 		require.Len(t, q.poke, 1, "the loop looks at once when the key has gone")
 		require.False(t, q.lingers())

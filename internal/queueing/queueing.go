@@ -83,7 +83,7 @@ func (d *queued) Join(k *engine.Key, w *engine.Waiter) engine.Ticket {
 func (d *queued) Refused(k *engine.Key, w *engine.Waiter, a engine.Attempt) {
 	q, t := d.open(k, w)
 	q.outside = append([]*ticket{t}, q.outside...)
-	a = k.TakeIn(a)
+	a = k.NoteResult(a)
 	q.outage, q.why = q.outage.Note(a), a.Why
 	if a.Orphan != nil {
 		q.leave(a.Orphan.Owner, true, a.Orphan.Lease)
@@ -91,14 +91,14 @@ func (d *queued) Refused(k *engine.Key, w *engine.Waiter, a engine.Attempt) {
 	loop.Nudge(q.poke)
 }
 
-func (d *queued) Left(_ *engine.Key, w *engine.Waiter) {
+func (d *queued) WaiterLeft(_ *engine.Key, w *engine.Waiter) {
 	if t := ticketOf(w); t != nil {
 		t.queue.served = false
 		t.queue.drop(t)
 	}
 }
 
-func (d *queued) WhyNot(k *engine.Key, w *engine.Waiter) error {
+func (d *queued) WaitError(k *engine.Key, w *engine.Waiter) error {
 	switch q := queueOf(k); {
 	case q != nil && q.outage != nil:
 		return q.outage.Err
@@ -132,14 +132,14 @@ func (d *queued) GiveUp(ctx context.Context, name, owner string) error {
 	return err
 }
 
-// Departs ends the linger of those outside if no other waiter of this process is queued.
-func (d *queued) Departs(k *engine.Key) {
+// BeforeRelease ends the linger of those outside if no other waiter of this process is queued.
+func (d *queued) BeforeRelease(k *engine.Key) {
 	if q := queueOf(k); q != nil && !q.lingerFrom.IsZero() && len(q.tickets) < 2 {
 		loop.Nudge(q.poke)
 	}
 }
 
-func (d *queued) Released(*engine.Key, scripts.Released) {}
+func (d *queued) AfterRelease(*engine.Key, scripts.Released) {}
 
 func (d *queued) Settle(k *engine.Key) {
 	if q := queueOf(k); q != nil { // its end settles the key

@@ -45,10 +45,10 @@ func (d *queued) Next(k *engine.Key, h *engine.Hold) *engine.Waiter {
 	return nil
 }
 
-// Lost gives up owners of a hold that is lost. Those that have been served still stand in
+// HoldLost gives up owners of a hold that is lost. Those that have been served still stand in
 // Redis' queue. The first is given up if a late call may put it back. The other members of
 // the run go on waiting.
-func (d *queued) Lost(k *engine.Key, h *engine.Hold) {
+func (d *queued) HoldLost(k *engine.Key, h *engine.Hold) {
 	doubt, gone := runOf(h).report()
 	if doubt {
 		gone = append(gone, h.Owner)

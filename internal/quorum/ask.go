@@ -27,14 +27,14 @@ func (n *node) acquire(ctx context.Context, fenced bool, items []item[scripts.No
 		if err != nil {
 			return nil, err
 		}
-		asks, of := make([]scripts.Ask, 0, len(items)), make([]int, 0, len(items))
+		asks, of := make([]scripts.AcquireRequest, 0, len(items)), make([]int, 0, len(items))
 		for i, it := range items {
 			h := it.hold
 			if !h.send(n) {
 				replies[i] = scripts.NodeReply{Err: errOver}
 				continue
 			}
-			asks, of = append(asks, scripts.Ask{Key: h.key, Owner: h.owner, Lease: h.lease}), append(of, i)
+			asks, of = append(asks, scripts.AcquireRequest{Key: h.key, Owner: h.owner, Lease: h.lease}), append(of, i)
 		}
 		if len(asks) == 0 {
 			return nil, errOver // not an answer of the node

@@ -84,7 +84,7 @@ func TestBatch_AsManyAnswersAsAsks(t *testing.T) {
 		n := r.client().nodes[0]
 		vote, err := n.voting(t.Context())
 		require.NoError(t, err)
-		asks := []scripts.Ask{{Key: "a", Owner: ownX, Lease: lease}, {Key: "b", Owner: ownX, Lease: lease}}
+		asks := []scripts.AcquireRequest{{Key: "a", Owner: ownX, Lease: lease}, {Key: "b", Owner: ownX, Lease: lease}}
 		for _, places := range []int{1, 3} {
 			replies := make([]scripts.NodeReply, places)
 			err = n.script.AcquireVoted(t.Context(), vote, false, asks, replies)

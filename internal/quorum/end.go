@@ -137,7 +137,7 @@ func (n *node) endNow(end ending) {
 }
 
 func (n *node) release(ctx context.Context, _ struct{}, items []ending) ([]released, error) {
-	asks, replies := make([]scripts.Ending, len(items)), make([]released, len(items))
+	asks, replies := make([]scripts.ReleaseRequest, len(items)), make([]released, len(items))
 	for i, end := range items {
 		asks[i], _ = end.hold.toEnd(n)
 	}

@@ -176,14 +176,14 @@ func (h *hold) await(n *node, end ending) bool {
 // leaves a tombstone only if an acquire may still arrive. It gives fence numbers back only if
 // the node has surely had the hold since they were made: else others may have had the lock,
 // with numbers of their own.
-func (h *hold) toEnd(n *node) (how scripts.Ending, need bool) {
+func (h *hold) toEnd(n *node) (how scripts.ReleaseRequest, need bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	p := &h.parts[n.index]
 	if !h.notify && !p.possible() { // a failed round that the node has refused
 		*p = part{}
 	}
-	how = scripts.Ending{Key: h.key, Owner: h.owner, Notify: h.notify, Doubt: p.doubt > 0 && !planted.NoTombstones}
+	how = scripts.ReleaseRequest{Key: h.key, Owner: h.owner, Notify: h.notify, Doubt: p.doubt > 0 && !planted.NoTombstones}
 	if p.state == minted && p.doubt == 0 {
 		how.LastFence = h.used
 	}

@@ -76,7 +76,7 @@ func TestF7_LateAnswerOfWhatIsSettled(t *testing.T) {
 		require.NoError(t, (<-beginEnd(n, h)).err)
 		require.True(t, h.forgotten(n))
 		replies := make([]scripts.NodeReply, 1)
-		ask := []scripts.Ask{{Key: h.key, Owner: h.owner, Lease: h.lease}}
+		ask := []scripts.AcquireRequest{{Key: h.key, Owner: h.owner, Lease: h.lease}}
 		require.NoError(t, n.script.AcquireVoted(t.Context(), vote, false, ask, replies))
 		require.True(t, replies[0].Gone)
 		for _, late := range []bool{replies[0].OK, true} {

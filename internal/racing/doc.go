@@ -12,7 +12,7 @@
 //	               │  └───────────── lost ───────────────┤
 //	               └─────────── release ◀────── Unlock ──┘
 //
-// With engine.Config.Several, first attempts, the loop and holds of a key go on side by side. The loop
+// With engine.Config.ManyHolds, first attempts, the loop and holds of a key go on side by side. The loop
 // runs as long as there are waiters, also while the key is held here. The more attempts succeed, the
 // more it makes at once (see widen). It hears the releases of its own process too. They do not count as
 // another's turn.

@@ -21,7 +21,7 @@ type race struct {
 	sub       Subscription  // nil until the race meets another process; set by the loop
 	contended bool          // met another process: subscribe before the next attempt
 	poke      chan struct{} // one slot: look at the waiters and at probe
-	wide      int           // attempts that have succeeded since one was refused, with engine.Config.Several
+	wide      int           // attempts that have succeeded since one was refused, with engine.Config.ManyHolds
 	extra     int           // attempts of widen that are under way
 	turns     turns
 	before    pubsub.State   // of sub, before our last release
@@ -158,7 +158,7 @@ func (r *racing) widen(k *engine.Key, p *race) {
 			k.Lock()
 			defer k.Unlock()
 			p.extra--
-			if a = k.TakeIn(a); a.Err == nil {
+			if a = k.NoteResult(a); a.Err == nil {
 				r.serve(k, p, a, asked)
 			} else {
 				p.wide = 0
@@ -209,7 +209,7 @@ func (r *racing) clear(p *race, name string) engine.Attempt {
 func (r *racing) deliver(k *engine.Key, p *race, a engine.Attempt, asked engine.Terms) bool {
 	k.Lock()
 	defer k.Unlock()
-	a = k.TakeIn(a)
+	a = k.NoteResult(a)
 	p.outage = p.outage.Note(a)
 	if a.Err != nil {
 		p.wide = 0
@@ -224,7 +224,7 @@ func (r *racing) deliver(k *engine.Key, p *race, a engine.Attempt, asked engine.
 	if !r.serve(k, p, a, asked) {
 		return false
 	}
-	p.end(k) // with engine.Config.Several, it begins anew for the next waiter
+	p.end(k) // with engine.Config.ManyHolds, it begins anew for the next waiter
 	return true
 }
 
@@ -244,7 +244,7 @@ func (r *racing) serve(k *engine.Key, p *race, a engine.Attempt, asked engine.Te
 		p.contended, p.wide = true, 0
 		return false
 	}
-	if r.engine.Several && !r.engine.Shares {
+	if r.engine.ManyHolds && !r.engine.SharedHolds {
 		p.wide++
 	}
 	p.turns.reset()
@@ -263,7 +263,7 @@ func (r *racing) waiter(k *engine.Key, asked engine.Terms) *engine.Waiter {
 		switch {
 		case w.Terms == asked:
 			return w
-		case !r.engine.Several:
+		case !r.engine.ManyHolds:
 			return nil
 		}
 	}

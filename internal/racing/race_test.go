@@ -63,9 +63,9 @@ func TestG4_AReleaseStepsBackForTheOtherListeners(t *testing.T) {
 				raceOf(k).sub = live(7)
 				raceOf(k).running = true // as with several holds
 			}
-			r.Departs(k)
+			r.BeforeRelease(k)
 			require.Equal(t, c.hear, met(k) != nil && met(k).turns.coming == 1)
-			r.Released(k, c.released)
+			r.AfterRelease(k, c.released)
 			if c.hear {
 				require.Zero(t, met(k).turns.coming)
 				require.Equal(t, c.distance == 0, met(k).probe, "the loop tries at once, unless others have their turns")

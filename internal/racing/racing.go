@@ -36,7 +36,7 @@ func (r *racing) usualReleases(k *engine.Key) *calls.Average {
 }
 
 func (r *racing) Join(k *engine.Key, w *engine.Waiter) engine.Ticket {
-	if r.engine.Several && !k.Asking(w.Terms) { // nobody else need be about to begin the loop
+	if r.engine.ManyHolds && !k.Asking(w.Terms) { // nobody else need be about to begin the loop
 		r.Settle(k)
 	}
 	return nil
@@ -44,23 +44,23 @@ func (r *racing) Join(k *engine.Key, w *engine.Waiter) engine.Ticket {
 
 func (r *racing) Refused(k *engine.Key, _ *engine.Waiter, a engine.Attempt) {
 	p := raceOf(k)
-	a = k.TakeIn(a)
+	a = k.NoteResult(a)
 	p.outage = p.outage.Note(a)
 	p.contended, p.why = p.contended || a.Err == nil, a.Why
-	if r.engine.Several { // there may be others
+	if r.engine.ManyHolds { // there may be others
 		r.engine.Undo(a.Orphan)
 	} else {
 		p.orphan = a.Orphan
 	}
 }
 
-func (r *racing) Left(k *engine.Key, _ *engine.Waiter) {
+func (r *racing) WaiterLeft(k *engine.Key, _ *engine.Waiter) {
 	if p := met(k); p != nil && k.FirstWaiter() == nil {
 		p.look()
 	}
 }
 
-func (r *racing) WhyNot(k *engine.Key, _ *engine.Waiter) error {
+func (r *racing) WaitError(k *engine.Key, _ *engine.Waiter) error {
 	switch p := met(k); {
 	case p != nil && p.outage != nil:
 		return p.outage.Err
@@ -91,7 +91,7 @@ func (r *racing) GiveUp(ctx context.Context, name, owner string) error {
 	return err
 }
 
-func (r *racing) Departs(k *engine.Key) {
+func (r *racing) BeforeRelease(k *engine.Key) {
 	if p := met(k); p != nil {
 		if p.before = p.seen(); p.before.Live {
 			p.turns.departs()
@@ -99,8 +99,8 @@ func (r *racing) Departs(k *engine.Key) {
 	}
 }
 
-// Released begins the turns of the other processes, if there are waiters here.
-func (r *racing) Released(k *engine.Key, released scripts.Released) {
+// AfterRelease begins the turns of the other processes, if there are waiters here.
+func (r *racing) AfterRelease(k *engine.Key, released scripts.Released) {
 	if p := met(k); p != nil {
 		p.turns.departed()
 	}
@@ -122,7 +122,7 @@ func (r *racing) Released(k *engine.Key, released scripts.Released) {
 	}
 }
 
-func (r *racing) Lost(k *engine.Key, _ *engine.Hold) {
+func (r *racing) HoldLost(k *engine.Key, _ *engine.Hold) {
 	if p := met(k); p != nil {
 		p.hurry()
 	}
@@ -131,7 +131,7 @@ func (r *racing) Lost(k *engine.Key, _ *engine.Hold) {
 func (r *racing) Settle(k *engine.Key) {
 	p := met(k)
 	switch {
-	case k.FirstWaiter() != nil && (r.engine.Several || !k.Busy() && !k.Held()):
+	case k.FirstWaiter() != nil && (r.engine.ManyHolds || !k.Busy() && !k.Held()):
 		if p = raceOf(k); !p.running {
 			p.running = true
 			k.Go(func() { r.run(k) })

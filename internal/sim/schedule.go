@@ -10,40 +10,40 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// Mishap is a kind of fault.
-type Mishap string
+// FaultKind is a kind of fault.
+type FaultKind string
 
 // The mishaps of links, of all links of a process, and of servers.
 const (
-	Cut          Mishap = "cut"             // connections are closed; what is under way is lost
-	LoseReply    Mishap = "reply lost"      // cut between execution and reply
-	HoldRequests Mishap = "requests held"   // they arrive when it is over, also those of a client that has left
-	HoldReplies  Mishap = "replies held"    // likewise
-	Straggle     Mishap = "requests late"   // those of connections in use arrive when it is over; new connections work
-	SlowReplies  Mishap = "replies late"    // each takes a quarter of its length longer
-	Fade         Mishap = "link fades"      // replies are late by a sixth of its length; after that sixth, requests are held
-	Unreachable  Mishap = "unreachable"     // cut, and new connections are refused
-	Partition    Mishap = "partition"       // all links of the process hold everything
-	Pause        Mishap = "server pauses"   // it stands still
-	Reboot       Mishap = "server restarts" // with its memory
-	Refusal      Mishap = "server refuses"  // LOADING and the like
-	OutOfMemory  Mishap = "out of memory"
-	LoseScripts  Mishap = "scripts lost"
-	LoseMemory   Mishap = "memory lost" // a restart, or FLUSHALL
-	ClockJump    Mishap = "clock jumps" // ahead by up to three leases, on the first server
+	Cut          FaultKind = "cut"             // connections are closed; what is under way is lost
+	LoseReply    FaultKind = "reply lost"      // cut between execution and reply
+	HoldRequests FaultKind = "requests held"   // they arrive when it is over, also those of a client that has left
+	HoldReplies  FaultKind = "replies held"    // likewise
+	Straggle     FaultKind = "requests late"   // those of connections in use arrive when it is over; new connections work
+	SlowReplies  FaultKind = "replies late"    // each takes a quarter of its length longer
+	Fade         FaultKind = "link fades"      // replies are late by a sixth of its length; after that sixth, requests are held
+	Unreachable  FaultKind = "unreachable"     // cut, and new connections are refused
+	Partition    FaultKind = "partition"       // all links of the process hold everything
+	Pause        FaultKind = "server pauses"   // it stands still
+	Reboot       FaultKind = "server restarts" // with its memory
+	Refusal      FaultKind = "server refuses"  // LOADING and the like
+	OutOfMemory  FaultKind = "out of memory"
+	LoseScripts  FaultKind = "scripts lost"
+	LoseMemory   FaultKind = "memory lost" // a restart, or FLUSHALL
+	ClockJump    FaultKind = "clock jumps" // ahead by up to three leases, on the first server
 )
 
 // OfLinks and OfServers are those that no lock kind on one Redis may mind.
 var (
-	OfLinks   = []Mishap{Cut, LoseReply, HoldRequests, HoldReplies, Straggle, SlowReplies, Fade, Unreachable, Partition}
-	OfServers = []Mishap{Pause, Reboot, Refusal, OutOfMemory, LoseScripts}
+	OfLinks   = []FaultKind{Cut, LoseReply, HoldRequests, HoldReplies, Straggle, SlowReplies, Fade, Unreachable, Partition}
+	OfServers = []FaultKind{Pause, Reboot, Refusal, OutOfMemory, LoseScripts}
 )
 
 // Fault is one mishap.
 type Fault struct {
 	At      time.Duration // since the beginning
 	For     time.Duration
-	What    Mishap
+	What    FaultKind
 	Process int // whose link; of a mishap of servers, of no meaning
 	Server  int
 	Detail  int // which of the texts, and so on
@@ -55,7 +55,7 @@ func (f Fault) String() string {
 
 // Schedule is the faults of some time, one each pause on average, most of them much shorter than
 // the longest. The same arguments give the same faults.
-func Schedule(seed uint64, processes, servers int, length, pause, longest time.Duration, of []Mishap) (all []Fault) {
+func Schedule(seed uint64, processes, servers int, length, pause, longest time.Duration, of []FaultKind) (all []Fault) {
 	r := Random(seed, "schedule")
 	for at := time.Duration(0); ; {
 		at += time.Duration(r.Int64N(int64(2 * pause)))

@@ -97,7 +97,7 @@ func TestScheduleIsThatOfItsSeed(t *testing.T) {
 	}
 	require.Equal(t, all(1), all(1))
 	require.NotEqual(t, all(1), all(2))
-	seen := map[sim.Mishap]int{}
+	seen := map[sim.FaultKind]int{}
 	for _, f := range all(1) {
 		seen[f.What]++
 	}
@@ -114,7 +114,7 @@ func TestWorldIsWellAfterItsFaults(t *testing.T) {
 		l, err := rlock.New(w.Clients(0)[0])
 		require.NoError(t, err)
 		defer l.Close()
-		all := slices.Concat(sim.OfLinks, sim.OfServers, []sim.Mishap{sim.LoseMemory, sim.ClockJump})
+		all := slices.Concat(sim.OfLinks, sim.OfServers, []sim.FaultKind{sim.LoseMemory, sim.ClockJump})
 		told := 0
 		w.Play(sim.Schedule(1, 2, 1, time.Hour, 10*time.Second, time.Minute, all), func(sim.Fault) { told++ })
 		require.Greater(t, told, 300)

@@ -61,14 +61,14 @@ func TestSharing_Queued(t *testing.T) {
 			return scripts.Result[scripts.Acquired]{Value: a, Err: err}
 		}
 	}
-	release := func(key, n string, lastFence ...int64) func() scripts.Result[scripts.Passed] {
-		return func() scripts.Result[scripts.Passed] {
+	release := func(key, n string, lastFence ...int64) func() scripts.Result[scripts.FairReleased] {
+		return func() scripts.Result[scripts.FairReleased] {
 			p, err := q.Release(ctx, key, owner(n), append(lastFence, 0)[0], false)
-			return scripts.Result[scripts.Passed]{Value: p, Err: err}
+			return scripts.Result[scripts.FairReleased]{Value: p, Err: err}
 		}
 	}
 
-	got := together(t, q.acquires, none{}, scripts.Ask{Key: "a", Owner: owner("1"), Lease: lease},
+	got := together(t, q.acquires, none{}, scripts.AcquireRequest{Key: "a", Owner: owner("1"), Lease: lease},
 		acquire("b", "2"), acquire("a", "3"), acquire("wrong", "4"))
 	require.True(t, got[0].Value.OK && got[1].Value.OK)
 	require.NoError(t, got[2].Err)
@@ -88,11 +88,11 @@ func TestSharing_Queued(t *testing.T) {
 	}
 	ended := together(t, q.releases, none{}, scripts.FairHold{KeyOwner: scripts.KeyOwner{Key: "a", Owner: owner("1")}},
 		release("b", "2", 5), release("wrong", "4"), release("free", "6"))
-	require.Equal(t, scripts.Result[scripts.Passed]{Value: scripts.Passed{Ours: true}}, ended[0])
+	require.Equal(t, scripts.Result[scripts.FairReleased]{Value: scripts.FairReleased{Ours: true}}, ended[0])
 	require.Equal(t, owner("5"), ended[1].Value.Grant.Owner)
 	require.Equal(t, "5", counter("b"), "unused fences are given back")
 	require.ErrorContains(t, ended[2].Err, "WRONGTYPE")
-	require.Equal(t, scripts.Result[scripts.Passed]{}, ended[3])
+	require.Equal(t, scripts.Result[scripts.FairReleased]{}, ended[3])
 	require.True(t, acquire("c", "9")().Value.OK)
 	require.True(t, release("c", "9", 5)().Value.Ours)
 	require.Equal(t, "5", counter("c"), "by a lone release as well")
@@ -101,7 +101,7 @@ func TestSharing_Queued(t *testing.T) {
 	require.NoError(t, err)
 	reply, err := q.Release(ctx, "b", owner("5"), 0, false, owner("7")) // served in the run
 	require.NoError(t, err)
-	require.Equal(t, scripts.Passed{Ours: true}, reply)
+	require.Equal(t, scripts.FairReleased{Ours: true}, reply)
 	_, err = q.Release(ctx, "free", owner("8"), 0, true)
 	require.NoError(t, err)
 	a, err := q.Acquire(ctx, "free", owner("8"), lease, 1)

@@ -20,8 +20,8 @@ type Permits struct {
 	*scripts.Permits
 	server
 	n        int // permits of a key; immutable
-	acquires *batcher[none, scripts.Ask, scripts.Acquired]
-	ends     *batcher[none, scripts.Ending, scripts.Released]
+	acquires *batcher[none, scripts.AcquireRequest, scripts.Acquired]
+	ends     *batcher[none, scripts.ReleaseRequest, scripts.Released]
 }
 
 var _ interface {
@@ -31,10 +31,10 @@ var _ interface {
 
 // NewPermits returns an engine on the Redis of client for keys with n permits, and its backend.
 func NewPermits(client rueidis.Client, c engine.Config, n int) (*engine.Engine, *Permits) {
-	c.Several = true
+	c.ManyHolds = true
 	p := &Permits{server: connect(client, c), n: n}
 	p.Permits = scripts.NewPermits(p.redis, n)
-	p.acquires = batchOf(p.server, func(ctx context.Context, a scripts.Ask) (scripts.Acquired, error) {
+	p.acquires = batchOf(p.server, func(ctx context.Context, a scripts.AcquireRequest) (scripts.Acquired, error) {
 		return p.Permits.Acquire(ctx, a.Key, a.Owner, a.Lease)
 	}, p.AcquireEach)
 	p.ends = batchOf(p.server, p.End, p.EndEach)
@@ -44,7 +44,7 @@ func NewPermits(client rueidis.Client, c engine.Config, n int) (*engine.Engine, 
 // Acquire takes a permit, alone or in a batch. That others have agreed on another number is an
 // error.
 func (p *Permits) Acquire(ctx context.Context, key, owner string, lease time.Duration, _ int64) (scripts.Acquired, error) {
-	reply, err := p.acquires.do(ctx, none{}, scripts.Ask{Key: key, Owner: owner, Lease: lease})
+	reply, err := p.acquires.do(ctx, none{}, scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease})
 	if err == nil && reply.Agreed != 0 {
 		return scripts.Acquired{}, disagreed{&holdfast.PermitsError{Wanted: p.n, Agreed: reply.Agreed}}
 	}
@@ -63,12 +63,12 @@ func (p *Permits) Release(ctx context.Context, key, owner string, _ int64) (scri
 		_, err := p.ForceRelease(ctx, key)
 		return scripts.Released{Ours: true}, err
 	}
-	return p.ends.do(ctx, none{}, scripts.Ending{Key: key, Owner: owner})
+	return p.ends.do(ctx, none{}, scripts.ReleaseRequest{Key: key, Owner: owner})
 }
 
 // GiveUp gives up an owner, alone or in a batch.
 func (p *Permits) GiveUp(ctx context.Context, key, owner string) (scripts.Released, error) {
-	return p.ends.do(ctx, none{}, scripts.Ending{Key: key, Owner: owner, Doubt: !planted.NoTombstones})
+	return p.ends.do(ctx, none{}, scripts.ReleaseRequest{Key: key, Owner: owner, Doubt: !planted.NoTombstones})
 }
 
 // Subscribe listens to the releases of key.

@@ -17,9 +17,9 @@ import (
 type Queued struct {
 	*scripts.Fair
 	server
-	acquires *batcher[none, scripts.Ask, scripts.Acquired]
-	releases *batcher[none, scripts.FairHold, scripts.Passed] // of holds without a run or a doubt
-	leaves   *batcher[none, scripts.KeyOwner, scripts.Passed] // of a single owner in doubt
+	acquires *batcher[none, scripts.AcquireRequest, scripts.Acquired]
+	releases *batcher[none, scripts.FairHold, scripts.FairReleased] // of holds without a run or a doubt
+	leaves   *batcher[none, scripts.KeyOwner, scripts.FairReleased] // of a single owner in doubt
 }
 
 var _ interface {
@@ -31,13 +31,13 @@ var _ interface {
 func NewQueued(client rueidis.Client, c engine.Config, own queueing.Config) (*engine.Engine, *Queued) {
 	q := &Queued{server: connect(client, c)}
 	q.Fair = scripts.NewFair(q.redis, fairSettings(c, own))
-	q.acquires = batchOf(q.server, func(ctx context.Context, a scripts.Ask) (scripts.Acquired, error) {
+	q.acquires = batchOf(q.server, func(ctx context.Context, a scripts.AcquireRequest) (scripts.Acquired, error) {
 		return q.Fair.Acquire(ctx, a.Key, a.Owner, a.Lease)
 	}, q.AcquireEach)
-	q.releases = batchOf(q.server, func(ctx context.Context, h scripts.FairHold) (scripts.Passed, error) {
+	q.releases = batchOf(q.server, func(ctx context.Context, h scripts.FairHold) (scripts.FairReleased, error) {
 		return q.Fair.Release(ctx, h.Key, h.Owner, h.LastFence, false)
 	}, q.ReleaseEach)
-	q.leaves = batchOf(q.server, func(ctx context.Context, h scripts.KeyOwner) (scripts.Passed, error) {
+	q.leaves = batchOf(q.server, func(ctx context.Context, h scripts.KeyOwner) (scripts.FairReleased, error) {
 		return q.Fair.Leave(ctx, h.Key, 1, h.Owner)
 	}, q.LeaveEach)
 	return queueing.New(q, c, own), q
@@ -61,11 +61,11 @@ func fairSettings(c engine.Config, own queueing.Config) scripts.FairSettings {
 
 // Acquire takes a free key without waiters, alone or in a batch.
 func (q *Queued) Acquire(ctx context.Context, key, owner string, lease time.Duration, _ int64) (scripts.Acquired, error) {
-	return q.acquires.do(ctx, none{}, scripts.Ask{Key: key, Owner: owner, Lease: lease})
+	return q.acquires.do(ctx, none{}, scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease})
 }
 
 // Release ends a hold and gives the key to the next waiter, alone or in a batch.
-func (q *Queued) Release(ctx context.Context, key, owner string, lastFence int64, doubt bool, served ...string) (scripts.Passed, error) {
+func (q *Queued) Release(ctx context.Context, key, owner string, lastFence int64, doubt bool, served ...string) (scripts.FairReleased, error) {
 	if doubt || len(served) > 0 {
 		return q.Fair.Release(ctx, key, owner, lastFence, doubt, served...)
 	}
@@ -73,7 +73,7 @@ func (q *Queued) Release(ctx context.Context, key, owner string, lastFence int64
 }
 
 // Leave gives up owners. Only the call for a single owner in doubt may join a batch.
-func (q *Queued) Leave(ctx context.Context, key string, doubts int, owners ...string) (scripts.Passed, error) {
+func (q *Queued) Leave(ctx context.Context, key string, doubts int, owners ...string) (scripts.FairReleased, error) {
 	if doubts != 1 || len(owners) != 1 {
 		return q.Fair.Leave(ctx, key, doubts, owners...)
 	}

@@ -23,8 +23,8 @@ type Racing struct {
 	*scripts.Redis
 	server
 	fences
-	acquires *batcher[scripts.Fencing, scripts.Ask, scripts.Acquired]
-	ends     *batcher[none, scripts.Ending, scripts.Released]
+	acquires *batcher[scripts.Fencing, scripts.AcquireRequest, scripts.Acquired]
+	ends     *batcher[none, scripts.ReleaseRequest, scripts.Released]
 }
 
 var _ interface {
@@ -36,10 +36,10 @@ var _ interface {
 func NewRacing(client rueidis.Client, c engine.Config) (*engine.Engine, *Racing) {
 	r := &Racing{server: connect(client, c), fences: fences{c.Fencing, *c.FenceExpiry}}
 	r.Redis = r.redis
-	r.acquires = newBatcher(fewOn(r.Redis), r.calls.Go, r.acquire, func(ctx context.Context, f scripts.Fencing, asks []scripts.Ask, replies []scripts.Result[scripts.Acquired]) error {
+	r.acquires = newBatcher(fewOn(r.Redis), r.calls.Go, r.acquire, func(ctx context.Context, f scripts.Fencing, asks []scripts.AcquireRequest, replies []scripts.Result[scripts.Acquired]) error {
 		return r.AcquireEach(ctx, r.wanted(&f), asks, replies)
 	})
-	r.ends = batchOf(r.server, func(ctx context.Context, e scripts.Ending) (scripts.Released, error) {
+	r.ends = batchOf(r.server, func(ctx context.Context, e scripts.ReleaseRequest) (scripts.Released, error) {
 		if e.Doubt {
 			return r.Redis.GiveUp(ctx, e.Key, e.Owner)
 		}
@@ -135,10 +135,10 @@ func (s *server) Close() { s.subscriber.Close() }
 
 // Acquire takes a free key, alone or in a batch.
 func (r *Racing) Acquire(ctx context.Context, key, owner string, lease time.Duration, reserve int64) (scripts.Acquired, error) {
-	return r.acquires.do(ctx, r.reserve(reserve), scripts.Ask{Key: key, Owner: owner, Lease: lease})
+	return r.acquires.do(ctx, r.reserve(reserve), scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease})
 }
 
-func (r *Racing) acquire(ctx context.Context, f scripts.Fencing, a scripts.Ask) (scripts.Acquired, error) {
+func (r *Racing) acquire(ctx context.Context, f scripts.Fencing, a scripts.AcquireRequest) (scripts.Acquired, error) {
 	if r.fencing {
 		return r.AcquireFenced(ctx, a.Key, a.Owner, a.Lease, f)
 	}
@@ -151,12 +151,12 @@ func (r *Racing) Release(ctx context.Context, key, owner string, lastFence int64
 		_, err := r.Redis.ForceRelease(ctx, key)
 		return scripts.Released{Ours: true}, err
 	}
-	return r.ends.do(ctx, none{}, scripts.Ending{Key: key, Owner: owner, Notify: true, LastFence: lastFence})
+	return r.ends.do(ctx, none{}, scripts.ReleaseRequest{Key: key, Owner: owner, Notify: true, LastFence: lastFence})
 }
 
 // GiveUp gives up an owner, alone or in a batch.
 func (r *Racing) GiveUp(ctx context.Context, key, owner string) (scripts.Released, error) {
-	return r.ends.do(ctx, none{}, scripts.Ending{Key: key, Owner: owner, Notify: true, Doubt: !planted.NoTombstones})
+	return r.ends.do(ctx, none{}, scripts.ReleaseRequest{Key: key, Owner: owner, Notify: true, Doubt: !planted.NoTombstones})
 }
 
 // Subscribe listens to the releases of key.

@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-type acquiring = batch.Call[scripts.Fencing, scripts.Ask, scripts.Result[scripts.Acquired]]
+type acquiring = batch.Call[scripts.Fencing, scripts.AcquireRequest, scripts.Result[scripts.Acquired]]
 
 // shareRig is an engine with batches that the test makes and sends.
 type shareRig struct {
@@ -81,7 +81,7 @@ func (r *shareRig) first(key, owner string) *acquiring {
 	if r.backend.fencing {
 		f = scripts.Fencing{Reserve: 1, Expiry: r.backend.expiry}
 	}
-	c, index := r.backend.acquires.Join(f, scripts.Ask{Key: key, Owner: owner, Lease: r.lease}, false)
+	c, index := r.backend.acquires.Join(f, scripts.AcquireRequest{Key: key, Owner: owner, Lease: r.lease}, false)
 	require.Zero(r, index)
 	return c
 }
@@ -103,7 +103,7 @@ func (r *shareRig) send(c *acquiring) {
 
 // unlock unlocks leases in one batch with a release of the test's own, and returns what came of them and of it. between
 // happens before the batch is sent.
-func (r *shareRig) unlock(own scripts.Ending, between func(), leases ...*holdfast.Lease) (errs []error, released scripts.Result[scripts.Released]) {
+func (r *shareRig) unlock(own scripts.ReleaseRequest, between func(), leases ...*holdfast.Lease) (errs []error, released scripts.Result[scripts.Released]) {
 	c, index := r.backend.ends.Join(none{}, own, false)
 	require.Zero(r, index)
 	var came []chan error
@@ -162,7 +162,7 @@ func TestSharing(t *testing.T) {
 			}
 
 			before = r.calls.Load()
-			errs, reply := r.unlock(scripts.Ending{Key: "a", Owner: "me", Notify: true}, func() {
+			errs, reply := r.unlock(scripts.ReleaseRequest{Key: "a", Owner: "me", Notify: true}, func() {
 				r.server.Do(t, "DEL", "c")
 				r.server.Do(t, "SET", "spoilt", "a string")
 			}, b.lease, last.lease, spoilt.lease)
@@ -217,7 +217,7 @@ func TestSharing_FaultsOfOthers(t *testing.T) {
 			}
 			require.True(t, r.held("key1") && r.held("key2"))
 
-			errs, _ := r.unlock(scripts.Ending{Key: "foreign", Owner: "me"}, func() {}, entries...)
+			errs, _ := r.unlock(scripts.ReleaseRequest{Key: "foreign", Owner: "me"}, func() {}, entries...)
 			require.Equal(t, []error{nil, nil}, errs)
 			require.False(t, r.held("key1") || r.held("key2"))
 		})
@@ -266,7 +266,7 @@ func TestSharing_Closing(t *testing.T) {
 func TestSharing_NoAnswer(t *testing.T) {
 	r := newShareRig(t)
 	ctx := context.Background()
-	asks := []scripts.Ask{{Key: "warm", Owner: "me", Lease: time.Minute}} // so that Redis knows the script
+	asks := []scripts.AcquireRequest{{Key: "warm", Owner: "me", Lease: time.Minute}} // so that Redis knows the script
 	require.NoError(t, r.backend.Redis.AcquireEach(ctx, nil, asks, make([]scripts.Result[scripts.Acquired], 1)))
 	c := r.first("first", "me")
 	all := r.joined(c, ctx, "a", "b")
@@ -287,7 +287,7 @@ func TestSharing_Leaving(t *testing.T) {
 	r := newShareRig(t)
 	made, goOn := make(chan bool), make(chan bool)
 	many := r.backend.acquires.many
-	r.backend.acquires.many = func(ctx context.Context, f scripts.Fencing, asks []scripts.Ask, results []scripts.Result[scripts.Acquired]) error {
+	r.backend.acquires.many = func(ctx context.Context, f scripts.Fencing, asks []scripts.AcquireRequest, results []scripts.Result[scripts.Acquired]) error {
 		made <- true
 		<-goOn
 		return many(ctx, f, asks, results)

@@ -33,8 +33,8 @@ type ReadWrite struct {
 	server
 	fences
 	readers  bool // is the half of the readers
-	acquires *batcher[scripts.Fencing, scripts.ReadWriteAsk, scripts.Acquired]
-	ends     *batcher[none, scripts.ReadWriteEnding, scripts.Released]
+	acquires *batcher[scripts.Fencing, scripts.ReadWriteAcquire, scripts.Acquired]
+	ends     *batcher[none, scripts.ReadWriteRelease, scripts.Released]
 	mu       sync.RWMutex
 	waiting  map[string]*wish // by key; guarded by mu
 }
@@ -45,7 +45,7 @@ type wish struct{ noted atomic.Bool }
 var _ interface {
 	engine.AsksPolicy
 	engine.Lists
-	engine.Shared
+	engine.ReaderBackend
 } = (*ReadWrite)(nil)
 
 // NewReadWrite returns the engines of the readers and of the writers on the Redis of client, and the
@@ -53,7 +53,7 @@ var _ interface {
 func NewReadWrite(client rueidis.Client, c engine.Config) (readers, writers *engine.Engine, backend *ReadWrite) {
 	s := connect(client, c)
 	of := c
-	of.Client, of.Shares, of.Several, of.Observer = uuid.NewString(), true, true, nil
+	of.Client, of.SharedHolds, of.ManyHolds, of.Observer = uuid.NewString(), true, true, nil
 	readers = racing.New(newReadWrite(s.withCalls(c), of), of)
 	c.Client, c.OwnerSuffix = uuid.NewString(), scripts.WriteSuffix
 	backend = newReadWrite(s, c)
@@ -65,11 +65,11 @@ func NewReadWrite(client rueidis.Client, c engine.Config) (readers, writers *eng
 func newReadWrite(s server, c engine.Config) *ReadWrite {
 	r := &ReadWrite{
 		ReadWrite: scripts.NewReadWrite(s.redis, c.Client), server: s, fences: fences{c.Fencing, *c.FenceExpiry},
-		readers: c.Shares, waiting: make(map[string]*wish),
+		readers: c.SharedHolds, waiting: make(map[string]*wish),
 	}
-	r.acquires = newBatcher(fewOn(s.redis), s.calls.Go, func(ctx context.Context, f scripts.Fencing, a scripts.ReadWriteAsk) (scripts.Acquired, error) {
+	r.acquires = newBatcher(fewOn(s.redis), s.calls.Go, func(ctx context.Context, f scripts.Fencing, a scripts.ReadWriteAcquire) (scripts.Acquired, error) {
 		return r.ReadWrite.Acquire(ctx, r.wanted(&f), a)
-	}, func(ctx context.Context, f scripts.Fencing, asks []scripts.ReadWriteAsk, replies []scripts.Result[scripts.Acquired]) error {
+	}, func(ctx context.Context, f scripts.Fencing, asks []scripts.ReadWriteAcquire, replies []scripts.Result[scripts.Acquired]) error {
 		return r.AcquireEach(ctx, r.wanted(&f), asks, replies)
 	})
 	r.ends = batchOf(s, r.End, r.EndEach)
@@ -79,7 +79,7 @@ func newReadWrite(s server, c engine.Config) *ReadWrite {
 // Acquire takes the lock if others let it, alone or in a batch. If it is refused to callers that
 // wait, they have to try again before their wish ends.
 func (r *ReadWrite) Acquire(ctx context.Context, key, owner string, lease time.Duration, reserve int64) (scripts.Acquired, error) {
-	w, a := r.wish(key), scripts.ReadWriteAsk{Ask: scripts.Ask{Key: key, Owner: owner, Lease: lease}}
+	w, a := r.wish(key), scripts.ReadWriteAcquire{AcquireRequest: scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease}}
 	if w != nil {
 		a.Wish = wishLasts
 	}
@@ -96,7 +96,7 @@ func (r *ReadWrite) Acquire(ctx context.Context, key, owner string, lease time.D
 
 // AcquireBeside takes the lock for a reader that writer calls.
 func (r *ReadWrite) AcquireBeside(ctx context.Context, key, owner, writer string, lease time.Duration) (scripts.Acquired, error) {
-	return r.ReadWrite.Acquire(ctx, nil, scripts.ReadWriteAsk{Ask: scripts.Ask{Key: key, Owner: owner, Lease: lease}, Beside: writer})
+	return r.ReadWrite.Acquire(ctx, nil, scripts.ReadWriteAcquire{AcquireRequest: scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease}, Beside: writer})
 }
 
 // wish returns the wish of the callers that wait for key, which a call is about to tell Redis; nil:
@@ -120,17 +120,17 @@ func (r *ReadWrite) waits(key string) bool {
 
 // Release ends a hold, alone or in a batch.
 func (r *ReadWrite) Release(ctx context.Context, key, owner string, lastFence int64) (scripts.Released, error) {
-	return r.end(ctx, scripts.Ending{Key: key, Owner: owner, LastFence: lastFence})
+	return r.end(ctx, scripts.ReleaseRequest{Key: key, Owner: owner, LastFence: lastFence})
 }
 
 // GiveUp gives up an owner, alone or in a batch.
 func (r *ReadWrite) GiveUp(ctx context.Context, key, owner string) (scripts.Released, error) {
-	return r.end(ctx, scripts.Ending{Key: key, Owner: owner, Doubt: !planted.NoTombstones})
+	return r.end(ctx, scripts.ReleaseRequest{Key: key, Owner: owner, Doubt: !planted.NoTombstones})
 }
 
 // end ends a hold. Nobody steps back for other processes, as the wishes in Redis say whose turn is next.
-func (r *ReadWrite) end(ctx context.Context, e scripts.Ending) (scripts.Released, error) {
-	h := scripts.ReadWriteEnding{Ending: e}
+func (r *ReadWrite) end(ctx context.Context, e scripts.ReleaseRequest) (scripts.Released, error) {
+	h := scripts.ReadWriteRelease{ReleaseRequest: e}
 	if !r.readers && r.wish(e.Key) != nil {
 		h.Wish = wishLasts
 	}

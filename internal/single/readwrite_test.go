@@ -30,7 +30,7 @@ func TestALateReleaseLeavesNoWish(t *testing.T) {
 		sub := b.Subscribe("k")
 		goOn, over := make(chan bool), make(chan error)
 		release := b.ends.one
-		b.ends.one = func(ctx context.Context, k none, e scripts.ReadWriteEnding) (scripts.Released, error) {
+		b.ends.one = func(ctx context.Context, k none, e scripts.ReadWriteRelease) (scripts.Released, error) {
 			<-goOn
 			return release(ctx, k, e)
 		}

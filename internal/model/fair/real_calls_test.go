@@ -33,7 +33,7 @@ func (r *modelReal) call(q modelRequest) (reply modelReply) {
 		reply.grant = r.grant(e.Grant)
 		require.False(r.t, e.Java)
 	case modelRelease:
-		var p scripts.Passed
+		var p scripts.FairReleased
 		used := int64(0)
 		if q.used > 0 {
 			used = r.fence // some numbers less would do as well
@@ -44,7 +44,7 @@ func (r *modelReal) call(q modelRequest) (reply modelReply) {
 		}
 		reply.grant = r.grant(p.Grant)
 	case modelLeave:
-		var p scripts.Passed
+		var p scripts.FairReleased
 		p, err = f.Leave(ctx, r.key, int(q.stones), names...)
 		reply.status, reply.grant = 1, r.grant(p.Grant)
 	case modelConfirm:

@@ -85,7 +85,7 @@ func (r *modelReal) look(how modelLooking, c int8) (vote, marked bool) {
 
 func (r *modelReal) acquire(c int8, o modelOwner, plain bool) (says modelSays, fence int64) {
 	replies := make([]scripts.NodeReply, 1)
-	asks := []scripts.Ask{{Key: modelKey, Owner: r.owner(o), Lease: r.lease(o)}}
+	asks := []scripts.AcquireRequest{{Key: modelKey, Owner: r.owner(o), Lease: r.lease(o)}}
 	require.NoError(r.t, r.redis.AcquireVoted(r.context(), r.votes[c], !plain, asks, replies))
 	b := replies[0]
 	require.NoError(r.t, b.Err)
@@ -109,7 +109,7 @@ func (r *modelReal) renew(c int8, o modelOwner) (ours, counts bool) {
 
 // end ends an owner, alone or beside another.
 func (r *modelReal) end(o modelOwner, stone bool, last int64, tell bool) (ours bool) {
-	asks := []scripts.Ending{
+	asks := []scripts.ReleaseRequest{
 		{Key: modelKey, Owner: r.owner(o), Notify: tell, Doubt: stone, LastFence: last},
 		{Key: "another", Owner: "none", Notify: true, LastFence: 1},
 	}[:1+r.epochs%2]

@@ -59,7 +59,7 @@ type campaign struct {
 	confirmed bool // of fair
 	guard     bool // of multilock: nodes forget
 	clocks    int  // of multilock: how many clocks jump
-	faults    []sim.Mishap
+	faults    []sim.FaultKind
 	fixed     int // one lease in so many is fixed
 	long      int // one section in so many is
 	bound     bounds
@@ -120,7 +120,7 @@ func newCampaign(kind string, seed uint64, length time.Duration) *campaign {
 	c.callers = 1 + r.IntN(max(1, *callers/c.processes))
 	c.fixed, c.long = []int{8, 2}[r.IntN(2)], []int{5, 2}[r.IntN(2)]
 	if r.IntN(2) == 0 { // one kind of fault hides another: half of the campaigns have two kinds only
-		c.faults = []sim.Mishap{sim.OfLinks[r.IntN(len(sim.OfLinks))], sim.OfLinks[r.IntN(len(sim.OfLinks))]}
+		c.faults = []sim.FaultKind{sim.OfLinks[r.IntN(len(sim.OfLinks))], sim.OfLinks[r.IntN(len(sim.OfLinks))]}
 	}
 	if kind == "semaphore" {
 		c.permits, c.fencing = []int{3, 1}[seed%2], false

@@ -35,7 +35,7 @@ func (p point) String() string {
 // cut is a mishap of a link at a point.
 type cut struct {
 	point
-	what sim.Mishap
+	what sim.FaultKind
 	long time.Duration
 }
 

@@ -293,7 +293,7 @@ func (j *judge) unlock(ctx context.Context, name string, h *holder) {
 // fault notes a fault that begins.
 func (j *judge) fault(f sim.Fault) {
 	j.say("FAULT %v", f)
-	if f.For > j.c.lease && slices.Contains([]sim.Mishap{sim.HoldRequests, sim.Straggle, sim.Fade, sim.Partition, sim.Pause}, f.What) {
+	if f.For > j.c.lease && slices.Contains([]sim.FaultKind{sim.HoldRequests, sim.Straggle, sim.Fade, sim.Partition, sim.Pause}, f.What) {
 		j.excuse(f.For + j.c.lease) // an acquire that is later than a lease is no longer undone
 	}
 }
