@@ -100,7 +100,7 @@ func TestClusterRenewsPermitsWhileASlotMoves(t *testing.T) {
 		keys, owners = append(keys, fmt.Sprint("{tag}", i)), append(owners, ofA(i))
 		require.True(t, must(p.Acquire(bounded(t), keys[i], owners[i], time.Hour))(t).OK)
 		if i < 12 {
-			moved = append(moved, keys[i], register(keys[i]))
+			moved = append(moved, keys[i], permitRecord(keys[i]))
 		}
 	}
 	slot, to := moving(t, c, "{tag}")

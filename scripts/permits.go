@@ -37,8 +37,8 @@ func NewPermits(redis *Redis, n int) *Permits { return &Permits{onRedis{redis}, 
 // message is the digit 0.
 func PermitsChannel(key string) string { return named("holdfast_permits_channel", key) }
 
-// register returns the hash with the number of permits of key, and with the entries of its owners.
-func register(key string) string { return named(check.PermitsPrefix, key) }
+// permitRecord returns the hash with the number of permits of key, and with the entries of its owners.
+func permitRecord(key string) string { return named(check.PermitsPrefix, key) }
 
 // Acquire takes one of the permits of key for owner, for one lease from now. Else it changes
 // nothing: Remaining is of the lease that ends first, or others have Agreed on another number.
@@ -48,7 +48,7 @@ func (p *Permits) Acquire(ctx context.Context, key, owner string, lease time.Dur
 		return Acquired{}, err
 	}
 	return p.redis.take(ctx, parsePermit, withMistake(permitsAcquire), 3,
-		key, register(key), tombstone(key, owner), owner, millis(lease), p.text, p.redis.one)
+		key, permitRecord(key), tombstone(key, owner), owner, millis(lease), p.text, p.redis.one)
 }
 
 // AcquireEach does as Acquire for each of asks by itself, and fills results, one for each.
@@ -58,7 +58,7 @@ func (p *Permits) AcquireEach(ctx context.Context, asks []AcquireRequest, result
 		if err := checkHold(a.Key, a.Owner, a.Lease); err != nil {
 			return err
 		}
-		keys = append(keys, a.Key, register(a.Key), tombstone(a.Key, a.Owner))
+		keys = append(keys, a.Key, permitRecord(a.Key), tombstone(a.Key, a.Owner))
 		args = append(args, a.Owner, millis(a.Lease), p.text, p.redis.one)
 	}
 	return invokeEach(ctx, p.redis, withMistake(permitsAcquireEach), len(asks), keys, args, results, parsePermit)
@@ -66,7 +66,7 @@ func (p *Permits) AcquireEach(ctx context.Context, asks []AcquireRequest, result
 
 // Renew is [Redis.Renew]. A lease that is over is NotOurs.
 func (p *Permits) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
-	return p.redis.renewEach(ctx, renewScript{withMistake(permitsRenew), func(key, _ string) string { return register(key) }, p.text}, lease, keys, owners, answers)
+	return p.redis.renewEach(ctx, renewScript{withMistake(permitsRenew), func(key, _ string) string { return permitRecord(key) }, p.text}, lease, keys, owners, answers)
 }
 
 // End ends a hold, whatever its count, and notifies the channel of the key. Of an owner in doubt it
@@ -96,23 +96,23 @@ func (p *Permits) releaseArgs(holds ...ReleaseRequest) (keys, args []string, err
 		if err != nil {
 			return nil, nil, err
 		}
-		keys, args = append(keys, h.Key, register(h.Key), other), append(args, h.Owner, PermitsChannel(h.Key), more)
+		keys, args = append(keys, h.Key, permitRecord(h.Key), other), append(args, h.Owner, PermitsChannel(h.Key), more)
 	}
 	return keys, args, nil
 }
 
-// ForceRelease takes back all permits of key; existed tells whether any was taken. See
+// ForceRelease takes back all permits of key; existed reports whether any was taken. See
 // [Redis.ForceRelease].
 func (p *Permits) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
 	if err := CheckKey(key); err != nil {
 		return false, err
 	}
-	return parseBool(p.redis.invoke(ctx, permitsForceRelease, 2, key, register(key), PermitsChannel(key)))
+	return parseBool(p.redis.invoke(ctx, permitsForceRelease, 2, key, permitRecord(key), PermitsChannel(key)))
 }
 
 // Recount is [Redis.Recount].
 func (p *Permits) Recount(ctx context.Context, key, owner string, entries Entries) (ours bool, err error) {
-	return p.redis.recount(ctx, permitsRecount, entries, owner, key, register(key))
+	return p.redis.recount(ctx, permitsRecount, entries, owner, key, permitRecord(key))
 }
 
 // Resize sets how many permits key has, whatever the lockers say, until nobody has used it for a
@@ -124,7 +124,7 @@ func (p *Permits) Resize(ctx context.Context, key string, n int) error {
 	if err := check.Permits(n); err != nil {
 		return unsent(err)
 	}
-	_, err := parseBool(p.redis.invoke(ctx, permitsResize, 2, key, register(key), decimal(int64(n)), PermitsChannel(key)))
+	_, err := parseBool(p.redis.invoke(ctx, permitsResize, 2, key, permitRecord(key), decimal(int64(n)), PermitsChannel(key)))
 	return err
 }
 
@@ -133,12 +133,12 @@ func (p *Permits) Inspect(ctx context.Context, key string) (Holder, error) {
 	if err := CheckKey(key); err != nil {
 		return Holder{}, err
 	}
-	return parsePermits(p.redis.invoke(ctx, permitsInspect, 2, key, register(key)))
+	return parsePermits(p.redis.invoke(ctx, permitsInspect, 2, key, permitRecord(key)))
 }
 
 // InspectEach is as that of [Redis].
 func (p *Permits) InspectEach(ctx context.Context, names []string) ([]Result[Holder], error) {
-	return p.redis.inspectEach(ctx, permitsInspect, names, func(name string) []string { return []string{name, register(name)} }, parsePermits)
+	return p.redis.inspectEach(ctx, permitsInspect, names, func(name string) []string { return []string{name, permitRecord(name)} }, parsePermits)
 }
 
 // Scans is [Redis.Scans].

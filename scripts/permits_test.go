@@ -74,7 +74,7 @@ func TestG1_AsManyOwnersAsPermits(t *testing.T) {
 	isFull(t, p, ofA(4))
 	require.ElementsMatch(t, []string{ofA(2), ofB(2), ofA(3)}, taken(t, p))
 	require.EqualValues(t, 3, number(t, s, "ZCARD", "k"))
-	require.ElementsMatch(t, []string{"permits", ofA(2), ofB(2), ofA(3)}, listed(t, s, "HKEYS", register("k")), "the label of the ended one is gone")
+	require.ElementsMatch(t, []string{"permits", ofA(2), ofB(2), ofA(3)}, listed(t, s, "HKEYS", permitRecord("k")), "the label of the ended one is gone")
 }
 
 // Both keys last until the last lease ends, and go with the last permit.
@@ -82,14 +82,14 @@ func TestG7_PermitsLeaveNothing(t *testing.T) {
 	s, p := permitted3(t)
 	must(p.Acquire(bounded(t), "k", ofA(1), time.Hour))(t)
 	takes(t, p, ofA(2))
-	for _, name := range []string{"k", register("k")} {
+	for _, name := range []string{"k", permitRecord("k")} {
 		lasts(t, s, name, time.Hour)
 	}
 	ended(t, p, ofA(1))
 	answers := make([]Answer, 1)
 	require.NoError(t, p.Renew(bounded(t), lease, []string{"k"}, []string{ofA(2)}, answers))
 	require.Equal(t, []Answer{Renewed}, answers)
-	for _, name := range []string{"k", register("k")} {
+	for _, name := range []string{"k", permitRecord("k")} {
 		lasts(t, s, name, lease)
 	}
 	ended(t, p, ofA(2))
@@ -163,13 +163,13 @@ func TestG7_NothingStaysOfLeasesThatAreOver(t *testing.T) {
 	require.Empty(t, state(t, s))
 }
 
-// Somebody has deleted the register. No permit is given until a renewal has restored it,
+// Somebody has deleted the permit record. No permit is given until a renewal has restored it,
 // or those that were given are back.
 func TestF31_PermitsWithoutRegister(t *testing.T) {
 	s, p := permitted3(t)
 	other := NewPermits(p.redis, 5)
 	takes(t, p, ofA(1))
-	s.Do(t, "DEL", register("k"))
+	s.Do(t, "DEL", permitRecord("k"))
 	takes(t, p, ofA(1)) // again
 	for _, l := range []*Permits{p, other} {
 		a := must(l.Acquire(bounded(t), "k", ofB(1), lease))(t)
@@ -178,16 +178,16 @@ func TestF31_PermitsWithoutRegister(t *testing.T) {
 		require.InDelta(t, lease, a.Remaining, float64(slack))
 	}
 	require.NoError(t, p.Renew(bounded(t), lease, []string{"k"}, []string{ofA(2)}, make([]Answer, 1)))
-	require.EqualValues(t, 0, number(t, s, "EXISTS", register("k")), "that owner has no permit")
+	require.EqualValues(t, 0, number(t, s, "EXISTS", permitRecord("k")), "that owner has no permit")
 	s.Do(t, "CONFIG", "SET", "maxmemory", "1")
 	answers := make([]Answer, 2)
 	require.NoError(t, p.Renew(bounded(t), lease, []string{"free", "k"}, []string{ofA(1), ofA(1)}, answers))
 	require.Equal(t, []Answer{NotOurs, Renewed}, answers)
 	s.Do(t, "CONFIG", "SET", "maxmemory", "0")
-	lasts(t, s, register("k"), lease)
+	lasts(t, s, permitRecord("k"), lease)
 	require.Equal(t, Acquired{Agreed: 3}, must(other.Acquire(bounded(t), "k", ofB(1), lease))(t))
 	takes(t, p, ofA(2), ofA(3))
-	s.Do(t, "DEL", register("k"))
+	s.Do(t, "DEL", permitRecord("k"))
 	for i := range 3 {
 		ended(t, p, ofA(i+1))
 	}
@@ -195,11 +195,11 @@ func TestF31_PermitsWithoutRegister(t *testing.T) {
 }
 
 // Whatever a user may not do, all keys have an expiry, also where labels stayed of owners that went
-// with the sorted set, and where somebody has deleted the register.
+// with the sorted set, and where somebody has deleted the permit record.
 func TestG7_PermitsWithoutRightsHaveAnExpiry(t *testing.T) {
 	for _, resized := range []bool{false, true} {
 		for _, right := range []string{"hset", "zadd", "pexpire"} {
-			for _, gone := range []string{"k", register("k")} {
+			for _, gone := range []string{"k", permitRecord("k")} {
 				t.Run(fmt.Sprint(resized, right, gone), func(t *testing.T) {
 					s, p := permitted3(t)
 					takes(t, p, ofA(1))
@@ -243,20 +243,20 @@ func TestResize(t *testing.T) {
 	ended(t, p, ofA(5))
 	ended(t, p, ofB(1))
 	const week = 7 * 24 * time.Hour
-	lasts(t, s, register("k"), week)
-	require.ElementsMatch(t, []string{"permits", "resized"}, listed(t, s, "HKEYS", register("k")))
+	lasts(t, s, permitRecord("k"), week)
+	require.ElementsMatch(t, []string{"permits", "resized"}, listed(t, s, "HKEYS", permitRecord("k")))
 	takes(t, p, ofB(6), ofB(7))
 	isFull(t, p, ofB(8))
 	lasts(t, s, "k", lease)
 	require.True(t, must(p.ForceRelease(bounded(t), "k"))(t))
 	require.False(t, must(p.ForceRelease(bounded(t), "k"))(t))
-	require.ElementsMatch(t, []string{"permits", "resized"}, listed(t, s, "HKEYS", register("k")))
+	require.ElementsMatch(t, []string{"permits", "resized"}, listed(t, s, "HKEYS", permitRecord("k")))
 	h := must(p.Inspect(bounded(t), "k"))(t)
 	require.Equal(t, Holder{Permits: 2}, h)
 	must(p.Acquire(bounded(t), "k", ofB(9), 30*24*time.Hour))(t)
-	lasts(t, s, register("k"), 30*24*time.Hour)
+	lasts(t, s, permitRecord("k"), 30*24*time.Hour)
 	require.NoError(t, p.Resize(bounded(t), "k", 3))
-	lasts(t, s, register("k"), 30*24*time.Hour)
+	lasts(t, s, permitRecord("k"), 30*24*time.Hour)
 	for _, n := range []int{0, -1, check.MaxPermits + 1} {
 		requireRefused(t, "permits", p.Resize(bounded(t), "k", n))
 	}
@@ -276,18 +276,18 @@ func TestG7_NoLabelOutlivesItsOwner(t *testing.T) {
 		if resized {
 			want = append(want, "resized")
 		}
-		require.ElementsMatch(t, want, listed(t, s, "HKEYS", register("k")))
-		s.Do(t, "DEL", "k", register("k"))
+		require.ElementsMatch(t, want, listed(t, s, "HKEYS", permitRecord("k")))
+		s.Do(t, "DEL", "k", permitRecord("k"))
 	}
 	for i := range 250 { // as many as two calls and a half remove
 		s.Do(t, "ZADD", "k", "1", ofB(i+1))
-		s.Do(t, "HSET", register("k"), ofB(i+1), "x", "permits", "3")
+		s.Do(t, "HSET", permitRecord("k"), ofB(i+1), "x", "permits", "3")
 	}
 	for i := range 3 {
 		require.EqualValues(t, 250-100*i+i, number(t, s, "ZCARD", "k"), "a call removes 100")
 		takes(t, p, ofA(10+i))
 	}
-	require.EqualValues(t, 4, number(t, s, "HLEN", register("k")))
+	require.EqualValues(t, 4, number(t, s, "HLEN", permitRecord("k")))
 	isFull(t, p, ofA(20))
 }
 
@@ -302,9 +302,9 @@ func TestLabelsOfPermits(t *testing.T) {
 	require.True(t, must(p.Recount(bounded(t), "k", ofA(1), Entries{Count: 1, Label: &label}))(t))
 	require.Empty(t, must(p.Inspect(bounded(t), "k"))(t).Label)
 	require.Equal(t, 1, must(p.Inspect(bounded(t), "k"))(t).Entries)
-	s.Do(t, "DEL", register("k"))
+	s.Do(t, "DEL", permitRecord("k"))
 	require.True(t, must(p.Recount(bounded(t), "k", ofA(1), Entries{Count: 2}))(t))
-	require.EqualValues(t, 0, number(t, s, "EXISTS", register("k")))
+	require.EqualValues(t, 0, number(t, s, "EXISTS", permitRecord("k")))
 	require.Equal(t, 0, must(p.Inspect(bounded(t), "k"))(t).Permits)
 }
 
@@ -313,7 +313,7 @@ func TestF30_PermitsOutOfMemory(t *testing.T) {
 	s, p := permitted3(t)
 	takes(t, p, ofA(1), ofA(2), ofA(3))
 	s.Do(t, "PEXPIRE", "k", fmt.Sprint(lease.Milliseconds()))
-	s.Do(t, "HSET", register("k"), "permits", "4")
+	s.Do(t, "HSET", permitRecord("k"), "permits", "4")
 	s.Do(t, "CONFIG", "SET", "maxmemory", "1")
 	before, more := state(t, s), NewPermits(p.redis, 4)
 	for _, key := range []string{"k", "free"} {
@@ -331,7 +331,7 @@ func TestF30_PermitsOutOfMemory(t *testing.T) {
 	lasts(t, s, "k", 2*lease)
 	label := "another"
 	require.True(t, must(p.Recount(bounded(t), "k", ofA(1), Entries{Count: 2, Label: &label}))(t))
-	require.Equal(t, "2 another", text(t, s, "HGET", register("k"), ofA(1)))
+	require.Equal(t, "2 another", text(t, s, "HGET", permitRecord("k"), ofA(1)))
 	require.True(t, ended(t, p, ofA(1)).Ours)
 	require.True(t, givenUp(t, p, ofA(2)).Ours)
 	require.EqualValues(t, 1, number(t, s, "EXISTS", tombstone("k", ofA(2))))
@@ -373,7 +373,7 @@ func TestRenewPermitsOfOneKey(t *testing.T) {
 	asked := cost(t, s)
 	require.Equal(t, []int{4, 3, 2}, []int{asked["zscore"], asked["zadd"], asked["pexpire"]})
 	lasts(t, s, "k", 2*lease)
-	lasts(t, s, register("k"), 2*lease)
+	lasts(t, s, permitRecord("k"), 2*lease)
 	for i := range 3 {
 		require.InDelta(t, serverMillis(t, s)+2*lease.Milliseconds(), number(t, s, "ZSCORE", "k", ofA(i+1)), slackMillis)
 	}

@@ -1,8 +1,8 @@
--- keep: has `holds` last until `latest`, when the last of their leases ends, and `register` too, or a week if it was `resized`.
+-- keep: has `holds` last until `latest`, when the last of their leases ends, and `record` too, or a week if it was `resized`.
 -- `kept` is 1, or the reply instead.
 local left = math.max(latest - now, 1)
 local kept = redis.pcall('PEXPIRE', holds, string.format('%.0f', left))
 if kept == 1 then
-  local set = redis.pcall('PEXPIRE', register, string.format('%.0f', resized and math.max(left, 604800000) or left))
+  local set = redis.pcall('PEXPIRE', record, string.format('%.0f', resized and math.max(left, 604800000) or left))
   kept = type(set) == 'table' and set or 1
 end

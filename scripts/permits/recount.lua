@@ -1,21 +1,21 @@
 -- permits_recount: set the number of entries of an owner that has a permit, and its label. The leases stay as they are. It works
 -- on a Redis that is out of memory.
 -- KEYS[1]  the holds, sorted set owner -> epoch ms: when its lease ends
--- KEYS[2]  the register, hash owner -> count and label
+-- KEYS[2]  the permit record, hash owner -> count and label
 -- ARGV[1]  owner
 -- ARGV[2]  the new number of entries, 1 to 999999999, and behind a space the label of the owner, if it has one
 -- Reply    1    set
 --          0    the owner has no permit; nothing is changed
 -- Repeat: safe. The count is given, not added to.
-local register, owner, value = KEYS[2], ARGV[1], ARGV[2]
+local record, owner, value = KEYS[2], ARGV[1], ARGV[2]
 --@include parts/entries.lua
 
 --@include parts/now.lua
 if tonumber(redis.call('ZSCORE', KEYS[1], owner) or 0) <= now then
   return 0
 end
-if redis.call('EXISTS', register) == 1 then -- else somebody has deleted it, and a new hash would have no expiry
-  redis.call('HDEL', register, '') -- changes nothing. Behind it, Redis takes HSET also when out of memory
-  redis.call('HSET', register, owner, value)
+if redis.call('EXISTS', record) == 1 then -- else somebody has deleted it, and a new hash would have no expiry
+  redis.call('HDEL', record, '') -- changes nothing. Behind it, Redis takes HSET also when out of memory
+  redis.call('HSET', record, owner, value)
 end
 return 1

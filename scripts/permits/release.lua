@@ -1,6 +1,6 @@
 -- permits_release: give back the owner's permit, and notify the channel of the key. It works on a Redis that is out of memory.
 -- KEYS[1]  the holds, sorted set owner -> epoch ms: when its lease ends
--- KEYS[2]  the register, hash. It goes with the last permit, unless an operator has set their number
+-- KEYS[2]  the permit record, hash. It goes with the last permit, unless an operator has set their number
 -- KEYS[3]  what ARGV[3] needs: the owner's tombstone, string; else the holds again
 -- ARGV[1]  owner
 -- ARGV[2]  channel of the key; the message is 0
@@ -10,7 +10,7 @@
 --          -1    the owner has no permit; if its lease has ended, what is left of it is removed
 --          -2    given back; Redis refused the message
 -- Repeat: safe. The second finds no entry, and renews the tombstone.
-local holds, register, owner = KEYS[1], KEYS[2], ARGV[1]
+local holds, record, owner = KEYS[1], KEYS[2], ARGV[1]
 if ARGV[3] ~= '' and ARGV[3] ~= 'tombstone' then
   return redis.error_reply('ERR what else must be empty or tombstone')
 end
@@ -24,10 +24,10 @@ end
 if not ends then
   return -1
 end
-if redis.pcall('ZCOUNT', holds, live, '+inf') ~= 0 or redis.pcall('HEXISTS', register, 'resized') ~= 0 then
-  redis.pcall('HDEL', register, owner)
+if redis.pcall('ZCOUNT', holds, live, '+inf') ~= 0 or redis.pcall('HEXISTS', record, 'resized') ~= 0 then
+  redis.pcall('HDEL', record, owner)
 else -- what is left is over
-  redis.pcall('DEL', holds, register)
+  redis.pcall('DEL', holds, record)
 end
 if tonumber(ends) <= now then
   return -1

@@ -1,7 +1,7 @@
 -- permits_renew: push out the leases of many owners, each only while it has its permit: a lease that is over stays over. Each by
 -- itself: one that Redis refuses costs the others nothing. It works on a Redis that is out of memory.
 -- KEYS[2*i-1]  the permits of a key, sorted set owner -> epoch ms: when its lease ends
--- KEYS[2*i]    the register, hash. It is restored if somebody has deleted it
+-- KEYS[2*i]    the permit record, hash. It is restored if somebody has deleted it
 -- ARGV[1]      lease in ms from now, 1 to 999999999999999
 -- ARGV[2]      how many permits there are, 1 to 10000, for that
 -- ARGV[i+2]    an owner of KEYS[2*i-1]
@@ -20,7 +20,7 @@ end
 
 local writes, keeps = false, {} -- whether Redis takes writes; the keys that last long enough
 
-local function renew(holds, register, owner)
+local function renew(holds, record, owner)
   local ends = redis.call('ZSCORE', holds, owner)
   if not ends or tonumber(ends) <= now then
     return 0
@@ -33,12 +33,12 @@ local function renew(holds, register, owner)
     redis.call('ZADD', holds, 'XX', string.format('%.0f', now + lease), owner)
     return 1
   end
-  local reply = redis.call('HMGET', register, 'permits', 'resized')
+  local reply = redis.call('HMGET', record, 'permits', 'resized')
   local known, resized = reply[1], reply[2]
   local latest = math.max(now + lease, redis.call('ZRANGE', holds, '-1', '-1', 'WITHSCORES')[2])
   redis.call('ZADD', holds, 'XX', string.format('%.0f', now + lease), owner)
   if not known then
-    redis.pcall('HSET', register, 'permits', wanted)
+    redis.pcall('HSET', record, 'permits', wanted)
   end
   --@include parts/keep.lua
   if kept == 1 then
@@ -46,8 +46,8 @@ local function renew(holds, register, owner)
     return 1
   end
   redis.call('ZADD', holds, 'XX', ends, owner)
-  if not known then -- no register without expiry must stay
-    redis.pcall('DEL', register)
+  if not known then -- no permit record without expiry must stay
+    redis.pcall('DEL', record)
   end
   return kept
 end

@@ -1,27 +1,27 @@
 -- permits_resize: set how many permits a key has, for operators: the numbers of lockers do not count any more, until nobody has
 -- used the key for a week. Notifies the channel of the key. Who has a permit keeps it.
 -- KEYS[1]  the holds, sorted set owner -> epoch ms: when its lease ends
--- KEYS[2]  the register, hash
+-- KEYS[2]  the permit record, hash
 -- ARGV[1]  how many permits there are from now on, 1 to 10000
 -- ARGV[2]  channel of the key; the message is 0
 -- Reply    1    set
 -- Repeat: safe. The number is given, not added to.
-local holds, register, wanted = KEYS[1], KEYS[2], ARGV[1]
+local holds, record, wanted = KEYS[1], KEYS[2], ARGV[1]
 --@include parts/count.lua
 
 --@include parts/holds.lua
 --@include parts/now.lua
 local latest = redis.call('ZRANGE', holds, '-1', '-1', 'WITHSCORES')[2] or now
-local before = redis.call('HMGET', register, 'permits', 'resized')
-redis.call('HSET', register, 'permits', wanted, 'resized', '1')
-local set = redis.pcall('PEXPIRE', register, string.format('%.0f', math.max(latest - now, 604800000)))
-if set ~= 1 then -- refused: no register without expiry must stay
+local before = redis.call('HMGET', record, 'permits', 'resized')
+redis.call('HSET', record, 'permits', wanted, 'resized', '1')
+local set = redis.pcall('PEXPIRE', record, string.format('%.0f', math.max(latest - now, 604800000)))
+if set ~= 1 then -- refused: no permit record without expiry must stay
   if not before[1] then
-    redis.call('DEL', register)
+    redis.call('DEL', record)
   else
-    redis.call('HSET', register, 'permits', before[1])
+    redis.call('HSET', record, 'permits', before[1])
     if not before[2] then
-      redis.call('HDEL', register, 'resized')
+      redis.call('HDEL', record, 'resized')
     end
   end
   return set
