@@ -20,7 +20,7 @@ var (
 	// lock, which no longer protects what its holder does after Deadline.
 	ErrLost = errors.New("lease lost")
 	// ErrUpgrade: the context is bound to a read lease on the key, and asks for the write lock. It
-	// would wait for itself: unlock the read lease first, or take the write lock from the start.
+	// would deadlock: unlock the read lease first, or take the write lock from the start.
 	ErrUpgrade = errors.New("a reader cannot become a writer")
 	// ErrReleased: the entry was unlocked before.
 	ErrReleased = errors.New("lease already released")

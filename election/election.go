@@ -1,4 +1,4 @@
-// Package election has one of several candidates lead a group, over any [holdfast.Locker]:
+// Package election elects one leader among the candidates of a group, over any [holdfast.Locker]:
 // whoever holds the lock of the group leads. A candidate campaigns for that lock, leads while its
 // lease lives, which is its term, and resigns by unlocking.
 //
@@ -173,7 +173,7 @@ func (e *Election) Bind(ctx context.Context) context.Context {
 	return ctx
 }
 
-// Leader asks Redis who leads. Held says whether a candidate does, and Label names it. Owner is
+// Leader asks Redis who leads. Held reports whether a candidate does, and Label names it. Owner is
 // its term: no other term has that owner, except of candidates that share a locker. Errors:
 // those of Inspect, see [holdfast.Operator]; [errors.ErrUnsupported] if the locker is no
 // Operator. The round trips of Inspect.

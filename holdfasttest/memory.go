@@ -168,7 +168,7 @@ func (k *keyState) serve(now time.Time) {
 	}
 }
 
-// admits says whether w can hold the key beside those that do.
+// admits reports whether w can hold the key beside those that do.
 func (k *keyState) admits(w *waiter) bool {
 	if k.readWrite && w.locker.reads {
 		return !slices.ContainsFunc(k.holds, func(d *hold) bool { return !d.locker.reads })

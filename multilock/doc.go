@@ -12,8 +12,8 @@
 //  1. Note the time, on the monotonic clock.
 //  2. Ask all nodes at once, with one owner, each for at most [WithNodeTimeout].
 //  3. The lock is held if a quorum (n/2+1 of n) said yes, with [WithClockFaults] some
-//     more, and lease − elapsed − drift is positive, drift = lease/100 + 2 ms. That is
-//     Deadline: the lease from step 1 on, less the drift.
+//     more, and lease − elapsed − margin is positive, with margin = lease/100 + 2 ms
+//     (Redlock: drift). That is Deadline: the lease from step 1 on, less the margin.
 //  4. A renewal works the same way, with a time of its own, and needs as many votes.
 //  5. After a failure, tell all nodes that were asked to forget the owner, and try again
 //     with a new owner, after a random delay that grows with each split vote. The message
@@ -22,10 +22,10 @@
 //     ask at the same moment split the votes. A locker learns what is usual for each of
 //     64 groups of keys.
 //
-// Where clients split the votes, the paper has all of them give up. Here the one with most
+// Where clients split the votes, Redlock makes all of them give up. Here the one with most
 // votes (of equals, by a hash of the owners) keeps them, and asks the other nodes again up
 // to three times while the others give up. The votes of a client that died in its round
-// count until its lease is over; if they are most, all others give up, as in the paper. It
+// count until its lease is over; if they are most, all others give up, as in Redlock. It
 // is safe: a node has one owner at a time, and the deadline counts from step 1 on.
 //
 // Lock returns when enough nodes have said yes, and does not wait for the last answer. A
@@ -38,9 +38,9 @@
 //
 // # Nodes that forget
 //
-// A node that restarts empty votes for a second holder: a client that follows the paper's
+// A node that restarts empty votes for a second holder: a client that follows Redlock's
 // five steps to the letter lets two in whenever that happens to one of three nodes. The
-// paper's cure is a delayed restart. This package enforces it from the clients, at the cost
+// page's cure is a delayed restart. This package enforces it from the clients, at the cost
 // of a GET and 2 µs for each call:
 //
 //	marker   the key holdfast_node on each node names its process, its replication ID

@@ -26,12 +26,12 @@ type channel struct {
 	messages uint64 // messages received
 }
 
-// live tells whether what calls publish reaches the listeners.
+// live reports whether what calls publish reaches the listeners.
 func (ch *channel) live() bool { return ch.phase == joined && ch.node.link.hears }
 
 func (ch *channel) wanted() bool { return len(ch.subs) > 0 }
 
-// due tells whether the phase calls for a command.
+// due reports whether the phase calls for a command.
 func (ch *channel) due() bool {
 	return ch.wanted() && ch.phase == absent || !ch.wanted() && ch.phase == joined
 }

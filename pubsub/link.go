@@ -164,16 +164,16 @@ func (l *link) do(cmd rueidis.Completed) error {
 	return l.client.Do(ctx, cmd).Error()
 }
 
-// transient tells whether err says that the server refuses even a PING at present, or the cluster a shard channel.
+// transient reports whether err says that the server refuses even a PING at present, or the cluster a shard channel.
 func transient(err error) bool { return hasCode(err, "BUSY", "MISCONF", "MASTERDOWN", "CLUSTERDOWN") }
 
-// isReply tells whether the server itself answered with err.
+// isReply reports whether the server itself answered with err.
 func isReply(err error) bool {
 	_, ok := rueidis.IsRedisErr(err)
 	return ok
 }
 
-// hasCode tells whether err is the server's and starts with one of the codes.
+// hasCode reports whether err is the server's and starts with one of the codes.
 func hasCode(err error, codes ...string) bool {
 	return isReply(err) && slices.ContainsFunc(codes, func(code string) bool { return strings.HasPrefix(err.Error(), code) })
 }

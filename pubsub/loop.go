@@ -224,13 +224,13 @@ func (n *node) reportUnverified(err error) {
 	}
 }
 
-// lasting tells whether a failure to connect will last until somebody acts. A password that was right is being changed: the
+// lasting reports whether a failure to connect will last until somebody acts. A password that was right is being changed: the
 // client or the server will have the new one soon.
 func (n *node) lasting(err error) bool {
 	return errors.Is(err, rueidis.ErrClosing) || !n.served && hasCode(err, "WRONGPASS", "NOAUTH", "NOPERM", "AUTH ")
 }
 
-// unreachable tells whether nobody took the connection: trying again costs the server nothing.
+// unreachable reports whether nobody took the connection: trying again costs the server nothing.
 func unreachable(err error) bool {
 	op := (*net.OpError)(nil)
 	return errors.As(err, &op) && op.Op == "dial"

@@ -42,7 +42,7 @@ func newNode(s *Subscriber, addr string) *node {
 	return n
 }
 
-// nobody tells whether n stands for the unknown owner of slots: its channels wait there until route knows it.
+// nobody reports whether n stands for the unknown owner of slots: its channels wait there until route knows it.
 func (n *node) nobody() bool { return n.addr == "" && n.s.slots != nil }
 
 // client returns that of the node, or nil while the caller's client does not know the node.

@@ -120,7 +120,7 @@ func (n *node) dropOwn() {
 	}
 }
 
-// refusedOddly tells whether the server, or what stands before it, has answered otherwise than one that will soon do better.
+// refusedOddly reports whether the server, or what stands before it, has answered otherwise than one that will soon do better.
 func refusedOddly(err error) bool {
 	return isReply(err) && !transient(err) && !hasCode(err, "LOADING") || rueidis.IsParseErr(err)
 }
@@ -155,7 +155,7 @@ func (n *node) answered(l *link) {
 	}
 }
 
-// keepForNow tells whether a connection that is deaf is kept for now: one that has been so from the start. The next one is
+// keepForNow reports whether a connection that is deaf is kept for now: one that has been so from the start. The next one is
 // kept for twice as long.
 func (n *node) keepForNow(l *link, began time.Time) bool {
 	n.s.mu.Lock()

@@ -63,7 +63,7 @@ func slowly(t *testing.T, addr string, late time.Duration, gone *atomic.Bool) (h
 }
 
 // survives takes a lock, kills the master at once, as if its machine were gone with what it
-// had not sent, and says whether the replica that takes its place has the lock. Replicas get
+// had not sent, and reports whether the replica that takes its place has the lock. Replicas get
 // writes 2 ms late.
 func survives(t *testing.T, opts ...holdfast.Option) bool {
 	master := redistest.Start(t, "--repl-diskless-sync-delay", "0")

@@ -51,7 +51,7 @@
 //
 // A context bound to a write lease may take the read lock of its key, and then release the write
 // lock: others read beside it from then on (downgrade). A context bound to a read lease
-// that asks for the write lock gets [holdfast.ErrUpgrade] at once, as it would wait for itself.
+// that asks for the write lock gets [holdfast.ErrUpgrade] at once, as it would deadlock.
 //
 // # Fences
 //

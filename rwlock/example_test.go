@@ -33,7 +33,7 @@ func Example() {
 
 	err = readers.Do(ctx, "catalogue", func(ctx context.Context) error {
 		fmt.Println("reads; it is stale")
-		_, err := locker.Lock(ctx, "catalogue") // it would wait for itself
+		_, err := locker.Lock(ctx, "catalogue") // it would deadlock
 		return err
 	})
 	fmt.Println(errors.Is(err, holdfast.ErrUpgrade))

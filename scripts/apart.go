@@ -9,7 +9,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// forbidden says whether Redis refused a call before its script began, perhaps for only
+// forbidden reports whether Redis refused a call before its script began, perhaps for only
 // one of its keys, which the user may not touch. A user that may not call scripts at all
 // is another matter.
 func forbidden(err error) bool {

@@ -62,7 +62,7 @@ var ridesOut = map[string][]string{
 	"publish": {"plain release", "plain release fenced", "plain give up", "plain force release", "quorum end", "quorum end fenced"},
 }
 
-// refuses says whether a call is refused without a command, and requires what must hold then.
+// refuses reports whether a call is refused without a command, and requires what must hold then.
 func (r *harness) refuses(name, command, found string, call func() error) bool {
 	r.t.Helper()
 	about := name + ", " + found + ", without " + command

@@ -73,7 +73,7 @@ func (r *Redis) invokeInCluster(ctx context.Context, do sender, s script, keys i
 // caller learns that nothing was done. A failover takes seconds: the caller waits it out.
 const changeTime = 200 * time.Millisecond
 
-// changing says whether a node refused a call because a slot moves or the cluster fails
+// changing reports whether a node refused a call because a slot moves or the cluster fails
 // over.
 func changing(err error) bool {
 	re, ok := err.(*rueidis.RedisError)
@@ -85,14 +85,14 @@ func changing(err error) bool {
 	return moved || ask || re.IsTryAgain() || re.IsClusterDown()
 }
 
-// divided says whether a node refused a call for several keys as a slot moves, and some of
+// divided reports whether a node refused a call for several keys as a slot moves, and some of
 // them are at the other node.
 func divided(err error) bool {
 	re := (*rueidis.RedisError)(nil)
 	return errors.As(err, &re) && re.IsTryAgain()
 }
 
-// oneSlot says whether all names of key are in the slot of key, see named: either they
+// oneSlot reports whether all names of key are in the slot of key, see named: either they
 // have its hash tag, or key is theirs.
 // https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags
 func oneSlot(key string) bool {
@@ -103,12 +103,12 @@ func oneSlot(key string) bool {
 	return strings.IndexByte(tag, '}') > 0
 }
 
-// BySlot says whether the keys of a call have to be of one slot. They have to on a Redis
+// BySlot reports whether the keys of a call have to be of one slot. They have to on a Redis
 // Cluster, and on a server that was found to ask for it. Such a server is one endpoint of a
 // cluster, behind which a proxy or a single node has all slots.
 func (r *Redis) BySlot() bool { return r.Cluster != nil || r.crossed.Load() }
 
-// crossed says whether one endpoint of a cluster refused a call for keys of several slots,
+// crossed reports whether one endpoint of a cluster refused a call for keys of several slots,
 // before its script began.
 func crossed(err error) bool {
 	if err == nil { // the usual case allocates nothing

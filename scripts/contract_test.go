@@ -215,7 +215,7 @@ func (c contract) note(m rueidis.RedisMessage, isAnswer bool, seen map[string]bo
 	}
 }
 
-// fits says whether m is a documented reply, in which a number stands for itself, a name for
+// fits reports whether m is a documented reply, in which a number stands for itself, a name for
 // anything, and a name... for any number of values.
 func fits(reply string, m rueidis.RedisMessage) bool {
 	if !strings.HasPrefix(reply, "{") {

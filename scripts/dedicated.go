@@ -115,7 +115,7 @@ func (c *connections) ask(client rueidis.Client) {
 	}
 }
 
-// overdue says whether a connection is waited for whose caller has given up.
+// overdue reports whether a connection is waited for whose caller has given up.
 func (c *connections) overdue() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -231,7 +231,7 @@ func (r *Redis) onOneOf(ctx context.Context, patience time.Duration, pool *conne
 	return replies, nil
 }
 
-// refusedByReplica says whether a replica refused a command that WAIT follows.
+// refusedByReplica reports whether a replica refused a command that WAIT follows.
 func refusedByReplica(replies []rueidis.RedisResult) bool {
 	return byReplica(replies[len(replies)-2].ToMessage())
 }

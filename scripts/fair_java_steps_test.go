@@ -78,7 +78,7 @@ return 1
 // javaWait is for how long a Java waiter means to wait if it does not say.
 const javaWait = 300 * time.Second
 
-// java takes a step, and says whether the owner holds the lock by it.
+// java takes a step, and reports whether the owner holds the lock by it.
 func (r *harness) java(step, owner string, wait time.Duration) (acquired bool) {
 	r.t.Helper()
 	m := r.s.Do(r.t, "EVAL", step, "3", "k", queue("k"), scores("k"), owner, decimal(wait.Milliseconds()), channels("k"))

@@ -42,7 +42,7 @@ func (r *Redis) leave(ctx context.Context) {
 	r.client.DoMulti(ctx, r.client.B().Arbitrary("QUIT").Build(), r.client.B().Arbitrary("PING").Build())
 }
 
-// byReplica says whether a replica refused a call, or what the call does with one key of
+// byReplica reports whether a replica refused a call, or what the call does with one key of
 // several. Replies also hold texts of users, as labels, so the whole text of Redis is asked for.
 func byReplica(reply rueidis.RedisMessage, err error) bool {
 	if re, ok := err.(*rueidis.RedisError); ok {

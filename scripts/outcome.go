@@ -37,10 +37,10 @@ const (
 	Doubtful
 )
 
-// Final says whether a call was refused, so that neither it nor a wait goes on.
+// Final reports whether a call was refused, so that neither it nor a wait goes on.
 func (o Outcome) Final() bool { return o == Refused || o == Doubtful }
 
-// MayHaveRun says whether the script of a call that failed may have run: what it may have done
+// MayHaveRun reports whether the script of a call that failed may have run: what it may have done
 // has to be undone, or the call to be repeated.
 func (o Outcome) MayHaveRun() bool { return o == Unknown || o == Doubtful }
 
@@ -79,7 +79,7 @@ func OutcomeOf(err error) Outcome {
 	return Unknown
 }
 
-// refusesClient says whether a TLS alert of the server, as crypto/tls words it, is one that
+// refusesClient reports whether a TLS alert of the server, as crypto/tls words it, is one that
 // ends a handshake for the client's certificate or settings: no command has run then.
 // https://www.rfc-editor.org/rfc/rfc8446#section-6.2
 func refusesClient(alert string) bool {
@@ -87,7 +87,7 @@ func refusesClient(alert string) bool {
 		alert == "tls: handshake failure" || alert == "tls: protocol version not supported"
 }
 
-// Replied says whether the server itself gave err.
+// Replied reports whether the server itself gave err.
 func Replied(err error) bool {
 	return errors.As(err, new(*rueidis.RedisError)) || errors.As(err, new(refusal))
 }

@@ -45,7 +45,7 @@ type Vote struct {
 // RunID is the id of the server's process; "" if unknown.
 func (v *Vote) RunID() string { return v.runID }
 
-// guarded says whether the vote is of a node with a restart guard.
+// guarded reports whether the vote is of a node with a restart guard.
 func (v *Vote) guarded() bool { return v != nil && v.marker != "" }
 
 // CheckMode says what CheckNode does about a node without a marker of its own.
@@ -103,7 +103,7 @@ func (r *Redis) Identify(ctx context.Context) (*Vote, error) {
 	return &Vote{runID: run}, nil
 }
 
-// CheckVote says whether a vote is still good, and of a guarded one how its node
+// CheckVote reports whether a vote is still good, and of a guarded one how its node
 // stands. It changes nothing.
 func (r *Redis) CheckVote(ctx context.Context, vote *Vote, d Deployment) (s Standing, good bool, err error) {
 	if !vote.guarded() {

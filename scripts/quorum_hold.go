@@ -114,7 +114,7 @@ func parseNodeReply(m rueidis.RedisMessage) (r NodeReply, err error) {
 	return NodeReply{}, errReply
 }
 
-// RenewVoted does as [Redis.Renew] on a node of a quorum. counts says whether its
+// RenewVoted does as [Redis.Renew] on a node of a quorum. counts reports whether its
 // answers Renewed count: they do if the node's marker is still that of vote, if that
 // is of a node with a restart guard. entries are set as by Recount, unless their count is 0.
 func (r *Redis) RenewVoted(ctx context.Context, vote *Vote, lease time.Duration, keys, owners []string, entries []Entries, answers []Answer) (counts bool, err error) {

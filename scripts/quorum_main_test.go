@@ -29,7 +29,7 @@ func newEpoch() string { return fmt.Sprintf("e%07x", epochs.Add(1)) }
 func ofThree(longest time.Duration) Deployment { return Deployment{longest, 3} }
 
 // checkedFor is a check by a client with that longest lease, for an epoch if it activates. It
-// says whether it got a vote, too: one that an assertion prints is two scripts long.
+// reports whether it got a vote, too: one that an assertion prints is two scripts long.
 func checkedFor(t testing.TB, n *Redis, how CheckMode, longest time.Duration, of string) (s Standing, vote *Vote, has bool) {
 	t.Helper()
 	s, vote, err := n.CheckNode(bounded(t), how, newEpoch(), ofThree(longest), of)

@@ -106,7 +106,7 @@ func (r *Redis) Server() string {
 	return "redis"
 }
 
-// Sharded says whether the channels of locks are shard channels. The first call asks the
+// Sharded reports whether the channels of locks are shard channels. The first call asks the
 // cluster, also for its slots.
 func (r *Redis) Sharded(ctx context.Context) (bool, error) {
 	if r.Cluster == nil {

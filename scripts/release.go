@@ -30,7 +30,7 @@ func (r *Redis) Release(ctx context.Context, key, owner string, lastFence int64)
 
 // GiveUp gives up an owner after an acquire of unknown outcome: it ends its
 // hold as Release does, and for a minute an acquire of that owner that arrives
-// late finds itself Gone. Ours tells whether there was a hold. It may be
+// late finds itself Gone. Ours reports whether there was a hold. It may be
 // repeated.
 func (r *Redis) GiveUp(ctx context.Context, key, owner string) (Released, error) {
 	return r.end(ctx, ReleaseRequest{Key: key, Owner: owner, Notify: true, Doubt: true})
@@ -87,7 +87,7 @@ func (r *Redis) EndEach(ctx context.Context, holds []ReleaseRequest, results []R
 }
 
 // ForceRelease frees key from any holder, and announces that on its channel;
-// existed tells whether it was held. The holder learns it at its next renewal.
+// existed reports whether it was held. The holder learns it at its next renewal.
 // What is not a lock is left alone and is an error. A repeat may end the
 // hold of an owner that took the key in between.
 func (r *Redis) ForceRelease(ctx context.Context, key string) (existed bool, err error) {

@@ -68,7 +68,7 @@ func AsLapsed(err error) error {
 	return err
 }
 
-// KeyRefused says whether Redis refused a call as its user may not touch the key. A command in
+// KeyRefused reports whether Redis refused a call as its user may not touch the key. A command in
 // a script is another matter: an answer to a script does not show that it came to that command.
 func KeyRefused(err error) bool {
 	if e := keyRefused(nil); errors.As(err, &e) {
@@ -83,11 +83,11 @@ type keyRefused interface {
 	KeyRefused() bool
 }
 
-// Lapsed says whether err is the refusal of a password, or of a right, to a client that had it
+// Lapsed reports whether err is the refusal of a password, or of a right, to a client that had it
 // before.
 func Lapsed(err error) bool { return errors.As(err, new(lapsed)) }
 
-// Permanent says whether a call that was refused is not worth another try even to a caller that
+// Permanent reports whether a call that was refused is not worth another try even to a caller that
 // has to get it done, such as a release: the call is wrong in itself, its key holds something
 // else, or its client is closed. Other refusals may end before a lease does.
 func Permanent(err error) bool {

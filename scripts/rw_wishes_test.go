@@ -115,7 +115,7 @@ func TestG4_AFreeLockDoesNotWaitForLong(t *testing.T) {
 	r.shares(writer(ofA(4)))
 }
 
-// later says whether the server's clock has moved on since its last whole millisecond.
+// later reports whether the server's clock has moved on since its last whole millisecond.
 func (r *harness) later() bool {
 	before := serverMillis(r.t, r.s)
 	return serverMillis(r.t, r.s) > before

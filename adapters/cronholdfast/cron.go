@@ -1,4 +1,4 @@
-// Package cronholdfast has one of many processes run a job of robfig/cron when it is due in all
+// Package cronholdfast makes one of many processes run a job of robfig/cron when it is due in all
 // of them, by holdfast locks.
 //
 // A lock that is held only while its job runs is too short: a job of 20 ms is over, and

@@ -1,5 +1,5 @@
-// Package gocronholdfast has the gocron schedulers of many processes run each job once, by
-// holdfast locks. [Locker] spreads the runs over the processes; [Elector] has one of them
+// Package gocronholdfast makes the gocron schedulers of many processes run each job once, by
+// holdfast locks. [Locker] spreads the runs over the processes; [Elector] makes one of them
 // run all jobs, until it ends or loses its lock.
 //
 // A lock that is held only while its job runs is too short: a job of 20 ms is over, and

@@ -78,7 +78,7 @@ func (c *config) serve(locks holdfast.Locker, key string, next http.Handler, rw 
 	}
 }
 
-// over says whether a lease had ended before its handler did.
+// over reports whether a lease had ended before its handler did.
 func over(err error) bool {
 	return errors.Is(err, holdfast.ErrLost) || errors.Is(err, holdfast.ErrClosed)
 }

@@ -21,7 +21,7 @@ type config struct {
 	log              *slog.Logger
 }
 
-// WithWait has a request wait for its turn, at most for d. Default 0: it does not wait. The
+// WithWait makes a request wait for its turn, at most for d. Default 0: it does not wait. The
 // locker's WithMaxWaiters bounds how many wait.
 func WithWait(d time.Duration) Option { return option(func(c *config) { c.wait = d }) }
 

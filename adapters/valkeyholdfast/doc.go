@@ -10,7 +10,7 @@
 //
 // What has no meaning for locks is left aside:
 //   - RetryDelay and DisableRetry: this client repeats nothing; the lockers do, where it is safe.
-//   - ConnLifetime: a connection whose time is over has the client repeat calls whose reply is
+//   - ConnLifetime: a connection whose time is over makes the client repeat calls whose reply is
 //     unknown, and not all calls of locks may be repeated.
 //   - Client-side caches: locks never read from one.
 //   - SendToReplicas, ReplicaAddress and what belongs to them: all calls go to masters.

@@ -206,7 +206,7 @@ var (
 	errNoTLS    = errors.New("the server speaks no TLS on this port; the URL of such a one begins with redis://")
 )
 
-// speaksNoTLS says whether a TLS handshake failed for that reason. Redis does not answer what it
+// speaksNoTLS reports whether a TLS handshake failed for that reason. Redis does not answer what it
 // does not understand, so a server is asked without TLS, for nothing but a sign of life.
 func speaksNoTLS(o rueidis.ClientOption, err error) bool {
 	if o.TLSConfig == nil || !errors.Is(err, context.DeadlineExceeded) && !errors.As(err, new(tls.RecordHeaderError)) {

@@ -46,14 +46,14 @@ func (c *checkup) checkTrials(ctx context.Context) error {
 	return nil
 }
 
-// lacksRight says whether Redis refuses for a right that the user has not.
+// lacksRight reports whether Redis refuses for a right that the user has not.
 func lacksRight(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "NOPERM ") || strings.Contains(text, "ACL failure in script: ") || // from Redis 7.2
 		strings.Contains(text, "The user executing the script can't ") // in a script of Redis 7.0
 }
 
-// unknown says whether Redis does not know a command.
+// unknown reports whether Redis does not know a command.
 func unknown(err error) bool {
 	return strings.Contains(err.Error(), "nknown command ") || strings.Contains(err.Error(), "nknown Redis command ")
 }

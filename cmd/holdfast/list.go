@@ -165,7 +165,7 @@ steps (SCAN), on a Redis Cluster those of every master.`,
 	return c
 }
 
-// rotating says whether a server asks for a password that is new, or not yet valid.
+// rotating reports whether a server asks for a password that is new, or not yet valid.
 func rotating(err error) bool {
 	return strings.Contains(err.Error(), "WRONGPASS ") || strings.Contains(err.Error(), "NOAUTH ")
 }

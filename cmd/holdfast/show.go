@@ -84,7 +84,7 @@ type holder struct {
 	RemainingMS int64  `json:"remaining_ms"`
 }
 
-// ordered says whether it may have a queue.
+// ordered reports whether it may have a queue.
 func (l lock) ordered() bool { return l.Kind == "lock" || l.Kind == "fair" }
 
 // shown is what show prints as JSON.

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminalSends says whether s is one of the signals that the terminal itself sends to the
+// terminalSends reports whether s is one of the signals that the terminal itself sends to the
 // child, as this process group, which is also the child's, is in the foreground.
 func terminalSends(s os.Signal) bool {
 	if s != syscall.SIGINT && s != syscall.SIGQUIT {

@@ -79,7 +79,7 @@ func (c *Calls) Begin() { c.work.Add(1) }
 // End ends work of Begin.
 func (c *Calls) End() { c.work.Done() }
 
-// CloseTimedOut says whether the time of Close is over.
+// CloseTimedOut reports whether the time of Close is over.
 func (c *Calls) CloseTimedOut() bool { return c.Base.Err() != nil }
 
 // ServerOf names the server of the key of a name, if it is known and not the same for all.
@@ -146,13 +146,13 @@ func (c *Calls) of(name string) *atomic.Int64 {
 	return one.(*atomic.Int64)
 }
 
-// Answering says whether the server of the key of a name has just answered. Then a call may
+// Answering reports whether the server of the key of a name has just answered. Then a call may
 // run on its caller's goroutine, which saves a lock a fifth of its time under load.
 func (c *Calls) Answering(name string) bool {
 	return !c.block && c.AnsweredWithin(name, Fresh)
 }
 
-// AnsweredWithin says whether the server of the key of a name answered so lately.
+// AnsweredWithin reports whether the server of the key of a name answered so lately.
 func (c *Calls) AnsweredWithin(name string, d time.Duration) bool {
 	one := c.of(name)
 	if one == nil {

@@ -153,7 +153,7 @@ func address(host, port rueidis.RedisMessage, asked string) (string, error) {
 	return net.JoinHostPort(h, strconv.FormatInt(p, 10)), nil
 }
 
-// Sharded tells whether the servers have sharded pub/sub: whether one carries out PUBSUB SHARDNUMSUB, as Redisson asks
+// Sharded reports whether the servers have sharded pub/sub: whether one carries out PUBSUB SHARDNUMSUB, as Redisson asks
 // when it connects. It is asked once; without an answer the error is returned, and the next call asks again.
 func (m *Map) Sharded(ctx context.Context) (bool, error) {
 	m.mu.Lock()
@@ -180,7 +180,7 @@ func (m *Map) Sharded(ctx context.Context) (bool, error) {
 	return sharded, nil
 }
 
-// refused tells whether a server does not know a command (ERR, a code that rueidis cuts off) or the user may not call
+// refused reports whether a server does not know a command (ERR, a code that rueidis cuts off) or the user may not call
 // it. Other errors, such as LOADING, pass.
 func refused(err error) bool {
 	if _, ok := rueidis.IsRedisErr(err); !ok {

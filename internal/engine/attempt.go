@@ -27,7 +27,7 @@ type Attempt struct {
 	Orphan    *Orphan       // what it may have left in Redis; nil: nothing
 }
 
-// retryable says whether a later attempt may succeed.
+// retryable reports whether a later attempt may succeed.
 func (a Attempt) retryable() bool {
 	return !scripts.OutcomeOf(a.Err).Final()
 }

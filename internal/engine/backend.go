@@ -20,7 +20,7 @@ type Backend interface {
 	Acquire(ctx context.Context, name, owner string, lease time.Duration, reserve int64) (scripts.Acquired, error)
 	// Recount sets the owner's entries.
 	Recount(ctx context.Context, name, owner string, entries scripts.Entries) (ours bool, err error)
-	// Renew pushes out the expiry of many holds; one answer for each.
+	// Renew extends the expiry of many holds; one answer for each.
 	Renew(ctx context.Context, lease time.Duration, names, owners []string, answers []scripts.Answer) error
 	// Abandoned reports an owner that may still stand in Redis, and that the engine will not
 	// release any more.
@@ -36,7 +36,7 @@ type AcquiresAll interface {
 type ReaderBackend interface {
 	// AcquireBeside makes owner a reader beside writer, its caller.
 	AcquireBeside(ctx context.Context, name, owner, writer string, lease time.Duration) (scripts.Acquired, error)
-	// MayShare says whether later readers may share the hold of owner, whose tenure is over: no writer waits.
+	// MayShare reports whether later readers may share the hold of owner, whose tenure is over: no writer waits.
 	MayShare(ctx context.Context, name, owner string) (bool, error)
 }
 

@@ -153,7 +153,7 @@ func (e *Engine) holdEnded(h *Hold, why error) {
 	}
 }
 
-// outlived says whether Redis may still have a hold that has ended for this reason. A
+// outlived reports whether Redis may still have a hold that has ended for this reason. A
 // renewal may have arrived of which no answer came. A fixed lease ends there by itself, unless
 // its acquire arrived late. On several nodes, Lost has ended the hold by then, and a release
 // finds nothing.
@@ -208,6 +208,6 @@ type Terms struct {
 	beside  *entry        // the writer that is the caller of a reader; nil: none is
 }
 
-// Plain says whether the terms are the default: a renewed hold without a cap, with the
+// Plain reports whether the terms are the default: a renewed hold without a cap, with the
 // locker's lease and label. Only such holds are handed over locally.
 func (t Terms) Plain() bool { return !t.Fixed && t.MaxHold == 0 && t.Label == nil && t.beside == nil }

@@ -48,7 +48,7 @@ func (k *Key) End() {
 	k.engine.discipline.Settle(k)
 }
 
-// Busy says whether a call for the key is under way. Its end settles the key.
+// Busy reports whether a call for the key is under way. Its end settles the key.
 func (k *Key) Busy() bool { return k.calls > 0 }
 
 // Drop forgets a key that is idle.
@@ -58,10 +58,10 @@ func (k *Key) Drop() {
 	}
 }
 
-// Idle says whether the key is neither held nor wanted here.
+// Idle reports whether the key is neither held nor wanted here.
 func (k *Key) Idle() bool { return !k.Held() && !k.Busy() && k.FirstWaiter() == nil }
 
-// Closed says whether Close has ended all waits and leases of the key.
+// Closed reports whether Close has ended all waits and leases of the key.
 func (k *Key) Closed() bool { return k.closed }
 
 // Shard is the index of the shard of the key, which a hash of its name chooses.
@@ -111,21 +111,21 @@ func (k *Key) forget(h *Hold) bool {
 	return true
 }
 
-// Held says whether the key has a hold here.
+// Held reports whether the key has a hold here.
 func (k *Key) Held() bool { return k.oldest != nil }
 
-// HeldSince says whether it has one that was granted after that time.
+// HeldSince reports whether it has one that was granted after that time.
 func (k *Key) HeldSince(t time.Time) bool {
 	return k.oldest != nil && k.oldest.granted > k.engine.Calls.Since(t)
 }
 
-// HeldBy says whether owner has the key here, or is releasing it. Redis has ended all
+// HeldBy reports whether owner has the key here, or is releasing it. Redis has ended all
 // earlier owners.
 func (k *Key) HeldBy(owner string) bool {
 	return k != nil && (k.oldest != nil && k.oldest.Owner == owner || k.Releasing() && k.releasing.Owner == owner)
 }
 
-// Releasing says whether a hold of the key is being released.
+// Releasing reports whether a hold of the key is being released.
 func (k *Key) Releasing() bool { return k.releasing != nil }
 
 // endedRelease notes that a hold is no longer being released.

@@ -138,7 +138,7 @@ func (e *Engine) tryOrWait(ctx context.Context, name string, t Terms, onPlace fu
 	return nil, k, w, nil
 }
 
-// asks says whether a caller makes an attempt of its own. The key's shard is locked.
+// asks reports whether a caller makes an attempt of its own. The key's shard is locked.
 func (e *Engine) asks(k *Key, t Terms, wait bool) bool {
 	switch {
 	case k == nil, !wait && k.Idle(): // nobody here has it or wants it
@@ -151,7 +151,7 @@ func (e *Engine) asks(k *Key, t Terms, wait bool) bool {
 	return !wait || k.calls < mostAtOnce && !k.Asking(t)
 }
 
-// Asking says whether a first attempt is under way that serves a waiter with these terms too, if it
+// Asking reports whether a first attempt is under way that serves a waiter with these terms too, if it
 // succeeds. The key is locked.
 func (k *Key) Asking(t Terms) bool { return k.asking > 0 && t.Plain() }
 

@@ -31,7 +31,7 @@ func (s *section) nest() *nesting {
 	return s.nesting
 }
 
-// busy says whether a nested call is under way.
+// busy reports whether a nested call is under way.
 func (n *nesting) busy() bool { return n != nil && len(n.serial) > 0 }
 
 // reenter adds an entry to the section of outer.

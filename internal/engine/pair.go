@@ -32,7 +32,7 @@ func (en *entry) pin() error {
 	return over
 }
 
-// upgrades says whether ctx is bound to a live lease of a reader on the key of this name. A
+// upgrades reports whether ctx is bound to a live lease of a reader on the key of this name. A
 // writer would wait for it.
 func (e *Engine) upgrades(ctx context.Context, name string) bool {
 	en := e.readers.boundTo(ctx, name)

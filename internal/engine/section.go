@@ -134,7 +134,7 @@ func (en *entry) err() error {
 	return nil
 }
 
-// ended says whether the listeners know of the end, with the key locked.
+// ended reports whether the listeners know of the end, with the key locked.
 func (en *entry) ended() bool { return en.over || en.section.over != nil }
 
 // Done is closed when the entry ends.

@@ -182,7 +182,7 @@ func (k *Key) EndAll(why func(*Waiter) error) {
 	}
 }
 
-// full says whether the key has as many waiters as it may have.
+// full reports whether the key has as many waiters as it may have.
 func (k *Key) full() bool {
 	most := k.engine.MaxWaiters
 	return most > 0 && k.Waiting() >= most
@@ -202,7 +202,7 @@ func (k *Key) NoteResult(a Attempt) Attempt {
 	return a
 }
 
-// Watching says whether a waiter of the key wants to be told its place.
+// Watching reports whether a waiter of the key wants to be told its place.
 func (k *Key) Watching() bool { return k.waiters.watching > 0 }
 
 // Tell tells a waiter its place, if it wants to know and it is a new one. The key is locked.

@@ -143,7 +143,7 @@ func WithoutRace(t *testing.T) {
 // oneSlot are the keys whose names share a slot of a Redis Cluster.
 var oneSlot = regexp.MustCompile(`(?s)^([^{}]*|[^{]*\{[^}]+\}.*)$`)
 
-// Accepts says whether keys may be so; else calls fail with an error that says "hash tag".
+// Accepts reports whether keys may be so; else calls fail with an error that says "hash tag".
 func (d Kind) Accepts(key string) bool { return !d.Cluster || oneSlot.MatchString(d.Prefix+key) }
 
 // Options are those of a lock kind's New; nil and zero fields keep the default.

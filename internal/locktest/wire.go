@@ -109,7 +109,7 @@ func SeenByMost(byNode []int) int {
 	return sorted[(len(sorted)-1)/2]
 }
 
-// Exists tells whether the key is there, on one server of a topology at least.
+// Exists reports whether the key is there, on one server of a topology at least.
 func Exists(t testing.TB, s Redis, key string) bool {
 	t.Helper()
 	return slices.ContainsFunc(servers(s), func(s Server) bool { return Number(t, s, "EXISTS", key) == 1 })
@@ -148,7 +148,7 @@ func (d Kind) Grown(t testing.TB, before, after int64) {
 	require.True(t, d.Permits && before == 0 && after == 0 || after > before, "%d after %d", after, before)
 }
 
-// Has tells whether an owner has the key, or is said to.
+// Has reports whether an owner has the key, or is said to.
 func (d Kind) Has(t testing.TB, s Redis, key, owner string) bool {
 	t.Helper()
 	if d.Permits {

@@ -45,7 +45,7 @@ func (d *queued) pass(name string, reply scripts.FairReleased, byMessage bool) {
 	})
 }
 
-// unwanted says whether an owner without a ticket, which Redis has granted a key, has to give
+// unwanted reports whether an owner without a ticket, which Redis has granted a key, has to give
 // it back. A late message or reply may also tell of a hold that is known here. An owner that
 // did not stand in the queue is of an attempt that is under way or being undone.
 func (d *queued) unwanted(k *engine.Key, owner string) bool {
@@ -82,7 +82,7 @@ func (q *queue) passed(reply scripts.FairReleased) {
 	}
 }
 
-// trusted says whether a grant can be relied on without a call. Its lease counts from the
+// trusted reports whether a grant can be relied on without a call. Its lease counts from the
 // first attempt of its owner to enter, as Redis cannot have granted it before; no later
 // reply moves that.
 func (q *queue) trusted(t *ticket, g scripts.Grant) bool {
@@ -176,7 +176,7 @@ func (t *ticket) Confirm(ctx context.Context, w *engine.Waiter) (_ *holdfast.Lea
 	return nil, false, holdfast.ErrClosed
 }
 
-// closed says whether Close has ended all waits. Then the grant is given up.
+// closed reports whether Close has ended all waits. Then the grant is given up.
 func (t *ticket) closed() bool {
 	k := t.queue.key
 	k.Lock()

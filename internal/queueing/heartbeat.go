@@ -101,7 +101,7 @@ func (all *heartbeats) stop(q *queue) bool {
 	return true
 }
 
-// justEntered says whether all waiters first tried to enter a short time ago, whether they
+// justEntered reports whether all waiters first tried to enter a short time ago, whether they
 // succeeded or not: they need no heartbeat yet. It locks the key.
 func (q *queue) justEntered(short time.Duration) (all bool) {
 	q.key.Lock()

@@ -23,7 +23,7 @@ const (
 	longest   = 64
 )
 
-// lingering says whether those outside linger now.
+// lingering reports whether those outside linger now.
 func (q *queue) lingering(now time.Time) bool {
 	if q.in.engine.LocalHandover == 0 || !q.foreign || !q.key.Held() && len(q.tickets) < 2 {
 		q.lingerFrom = time.Time{}
@@ -35,7 +35,7 @@ func (q *queue) lingering(now time.Time) bool {
 	return now.Sub(q.lingerFrom) < linger
 }
 
-// wanting says whether a waiter has yet to enter.
+// wanting reports whether a waiter has yet to enter.
 func (q *queue) wanting() bool {
 	for len(q.outside) > 0 && q.outside[0].w == nil {
 		q.outside = q.outside[1:]

@@ -26,7 +26,7 @@ func (d *queued) sign(owner string) string {
 	return strings.Repeat("0", signDigits-len(digits)) + digits
 }
 
-// signed says whether an owner is of newSignedOwner, or of longOwner.
+// signed reports whether an owner is of newSignedOwner, or of longOwner.
 func (d *queued) signed(owner string) bool {
 	padded, ours := strings.CutPrefix(owner, d.engine.Client+":0")
 	number := strings.TrimLeft(padded, "0")

@@ -67,5 +67,5 @@ func (b *batcher[K, R]) answer(items []item[R], replies []R, err error) {
 	}
 }
 
-// hurries says whether calls for a hold have a shorter timeout, and so join no batch.
+// hurries reports whether calls for a hold have a shorter timeout, and so join no batch.
 func (n *node) hurries(h *hold) bool { return h.lease/10 < n.q.NodeTimeout }

@@ -95,17 +95,17 @@ func (e *Error) Error() string {
 	return e.QuorumError.Error()
 }
 
-// contended says whether others kept the lock from us: we lack votes, and would have enough
+// contended reports whether others kept the lock from us: we lack votes, and would have enough
 // with theirs.
 func (e *Error) contended() bool { return e.yes < e.Need && e.yes+e.held >= e.Need }
 
 // Outcome is the outcome of the call.
 func (e *Error) Outcome() scripts.Outcome { return e.outcome }
 
-// KeyRefused says whether so many nodes refuse the user the key that it makes the difference.
+// KeyRefused reports whether so many nodes refuse the user the key that it makes the difference.
 func (e *Error) KeyRefused() bool { return e.forbidden }
 
-// isAnswer says whether err is the answer of a node.
+// isAnswer reports whether err is the answer of a node.
 func isAnswer(err error) bool {
 	return err == nil || err == holdfast.ErrHeld || err == errVoid || errors.As(err, new(noVote)) || scripts.Replied(err)
 }

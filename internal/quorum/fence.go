@@ -89,7 +89,7 @@ func (n *node) compare(by time.Duration) {
 
 // writeBack raises the fence counters of the nodes that have a hold to its last number,
 // before Lock returns: the next holder of the key meets a node of this quorum, and so gets
-// larger numbers. It says whether a quorum has done so, and calls refused for each node that
+// larger numbers. It reports whether a quorum has done so, and calls refused for each node that
 // refuses.
 func (q *Quorum) writeBack(ctx context.Context, h *hold, last int64, refused func(*node, error)) bool {
 	var targets []*node

@@ -147,7 +147,7 @@ func (n *node) learn(done chan struct{}) {
 	close(done)
 }
 
-// stale says whether the last check is more than a lease ago: the node has been unused since,
+// stale reports whether the last check is more than a lease ago: the node has been unused since,
 // and the changes that refresh looks for may have happened.
 func (n *node) stale() bool {
 	last := n.guard.checked.Load()

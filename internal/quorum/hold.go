@@ -28,7 +28,7 @@ type part struct {
 	tried  bool  // a call to end the hold, without an answer, may have ended it
 }
 
-// possible says whether the node has the hold, or may come to have it.
+// possible reports whether the node has the hold, or may come to have it.
 func (p part) possible() bool { return p.state >= present || p.flying > 0 || p.doubt > 0 }
 
 // hold is one owner's hold of a key, from its round to its end.
@@ -214,14 +214,14 @@ func (n *node) ended(h *hold, reply released, err error) error {
 	return err
 }
 
-// held says whether a quorum has the hold and it is not over.
+// held reports whether a quorum has the hold and it is not over.
 func (h *hold) held() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.won && !h.over
 }
 
-// forgotten says whether the hold is over and a node cannot have anything of it.
+// forgotten reports whether the hold is over and a node cannot have anything of it.
 func (h *hold) forgotten(n *node) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

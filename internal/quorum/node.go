@@ -60,7 +60,7 @@ func newNode(q *Quorum, index int, client rueidis.Client) *node {
 // caller waits for it; only its repairer asks whether it is back.
 const silences = 3
 
-// away says whether the node is known not to answer.
+// away reports whether the node is known not to answer.
 func (n *node) away() bool { return n.gone.Load() }
 
 // absence is the error of a call that is not made because the node is away.
@@ -70,7 +70,7 @@ func (n *node) absence() error {
 	return judged{fmt.Errorf("does not answer: %w", n.why), scripts.Unavailable}
 }
 
-// fresh says whether the node has just answered.
+// fresh reports whether the node has just answered.
 func (n *node) fresh() bool {
 	last := n.answered.Load()
 	return last != 0 && time.Since(n.q.made)-time.Duration(last) < calls.Fresh

@@ -26,7 +26,7 @@ type renewal struct {
 	late   bool     // Renew has returned
 }
 
-// Renew asks all nodes to push out the expiry of many holds. A hold is renewed if as many
+// Renew asks all nodes to extend the expiry of many holds. A hold is renewed if as many
 // nodes as it needs say so. It is no longer ours if so many deny it that no quorum can be
 // left. In between, Renew leaves it unanswered and repairs the nodes that lack it, and the
 // next renewal finds it there. Renew returns when every hold is decided, or all nodes have

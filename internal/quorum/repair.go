@@ -104,7 +104,7 @@ func (n *node) repairer() {
 	}
 }
 
-// idle says whether the repairer is no longer needed.
+// idle reports whether the repairer is no longer needed.
 func (n *node) idle() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -191,7 +191,7 @@ func (n *node) failure(j *job) error {
 	return fmt.Errorf("%s: %w", n.name, cmp.Or(j.err, errPending))
 }
 
-// lasts says whether the cause of a failure will last for longer than milliseconds, though the
+// lasts reports whether the cause of a failure will last for longer than milliseconds, though the
 // node answers: it has no vote, or refuses.
 func lasts(err error) bool {
 	return errors.As(err, new(noVote)) || scripts.Lapsed(err) || scripts.OutcomeOf(err).Final()

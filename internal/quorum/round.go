@@ -137,7 +137,7 @@ func rank(owner string) uint64 {
 	return sum.Sum64()
 }
 
-// enough says whether so many have said yes, under mu.
+// enough reports whether so many have said yes, under mu.
 func (r *round) enough() bool { return r.yes >= r.q.need && (!r.q.Fencing || r.clock() > 0) }
 
 // answered notes the answer of a node. A node that the round was won without is asked again.

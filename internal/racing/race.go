@@ -113,7 +113,7 @@ func (r *racing) run(k *engine.Key) {
 	}
 }
 
-// unheard says whether the race has met another process and does not listen yet.
+// unheard reports whether the race has met another process and does not listen yet.
 func (r *racing) unheard(k *engine.Key, p *race) bool {
 	k.Lock()
 	defer k.Unlock()
@@ -297,7 +297,7 @@ func (r *racing) subscribe(k *engine.Key, p *race, d time.Duration, wanted func(
 	}
 }
 
-// called says whether the loop must not sleep on.
+// called reports whether the loop must not sleep on.
 func (r *racing) called(k *engine.Key, p *race) bool {
 	k.Lock()
 	defer k.Unlock()

@@ -69,7 +69,7 @@ func (t *turns) stepBack(others int, seen pubsub.State, now time.Time, rtt time.
 // foreign counts the messages of others among those seen.
 func (t *turns) foreign(seen pubsub.State) uint64 { return seen.Messages - min(t.sent, seen.Messages) }
 
-// mine says whether it is our turn. It stays our turn until we get the key: if another
+// mine reports whether it is our turn. It stays our turn until we get the key: if another
 // process is faster, we try at the next release.
 func (t *turns) mine(seen pubsub.State, now time.Time) bool {
 	n := t.foreign(seen)

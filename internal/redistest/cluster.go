@@ -316,7 +316,7 @@ func (c *Cluster) ranges(t testing.TB) (ranges []slotRange) {
 	return ranges
 }
 
-// agree tells whether all running nodes believe the same, of all nodes.
+// agree reports whether all running nodes believe the same, of all nodes.
 func (c *Cluster) agree(t testing.TB) bool {
 	var first []member
 	for _, s := range c.running() {
@@ -331,14 +331,14 @@ func (c *Cluster) agree(t testing.TB) bool {
 	return true
 }
 
-// serves tells whether all running nodes agree and serve.
+// serves reports whether all running nodes agree and serve.
 func (c *Cluster) serves(t testing.TB) bool {
 	return c.agree(t) && !slices.ContainsFunc(c.running(), func(s *Server) bool {
 		return !strings.Contains(s.ask(t, "CLUSTER", "INFO"), "cluster_state:ok")
 	})
 }
 
-// replicated tells whether so many running nodes are replicas and up to date.
+// replicated reports whether so many running nodes are replicas and up to date.
 func (c *Cluster) replicated(t testing.TB, replicas int) bool {
 	all := c.Replicas(t)
 	return len(all) == replicas && !slices.ContainsFunc(all, func(s *Server) bool {
@@ -346,7 +346,7 @@ func (c *Cluster) replicated(t testing.TB, replicas int) bool {
 	})
 }
 
-// listed tells whether clients are told of all nodes by each.
+// listed reports whether clients are told of all nodes by each.
 func (c *Cluster) listed(t testing.TB) bool {
 	for _, s := range c.nodes {
 		m := s.Do(t, "CLUSTER", "SLOTS")

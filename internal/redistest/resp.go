@@ -104,7 +104,7 @@ func (p *pending) add(cmd []string, own string) {
 	p.requests = append(p.requests, r)
 }
 
-// idle says whether no request waits for its answer.
+// idle reports whether no request waits for its answer.
 func (p *pending) idle() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

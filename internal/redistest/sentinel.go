@@ -234,7 +234,7 @@ func good(sentinel *Server) (n int) {
 	return n
 }
 
-// agree tells whether a Sentinel knows enough others that run to begin a failover.
+// agree reports whether a Sentinel knows enough others that run to begin a failover.
 func agree(sentinel *Server) bool {
 	_, err := sentinel.TryDo("SENTINEL", "CKQUORUM", MasterSet)
 	return err == nil

@@ -163,7 +163,7 @@ func (s *Server) runs() bool {
 	return s.proc != nil
 }
 
-// isClusterNode says whether it was started with [ClusterNode].
+// isClusterNode reports whether it was started with [ClusterNode].
 func (s *Server) isClusterNode() bool { return slices.Contains(s.args, "--cluster-config-file") }
 
 // signal sends sig and then waits as told.

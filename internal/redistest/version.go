@@ -37,7 +37,7 @@ func parseVersion(line string) (version, error) {
 	return version{m[1] + " " + m[2], major}, err
 }
 
-// Before7 says whether [Start] runs a server before Redis 7.0.
+// Before7 reports whether [Start] runs a server before Redis 7.0.
 func Before7() bool {
 	v, err := installed()
 	return err == nil && v.major < 7

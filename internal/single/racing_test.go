@@ -126,7 +126,7 @@ func (r *shareRig) unlock(own scripts.ReleaseRequest, between func(), leases ...
 	return errs, released
 }
 
-// held says whether Redis has the key.
+// held reports whether Redis has the key.
 func (r *shareRig) held(key string) bool {
 	return locktest.Exists(r, r.server, key)
 }

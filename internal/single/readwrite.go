@@ -111,7 +111,7 @@ func (r *ReadWrite) wish(key string) *wish {
 	return w
 }
 
-// waits says whether callers wait for key.
+// waits reports whether callers wait for key.
 func (r *ReadWrite) waits(key string) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

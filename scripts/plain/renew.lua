@@ -1,4 +1,4 @@
--- renew: push out the expiry of many locks, each only while its owner holds it. Each key by itself: one that Redis refuses
+-- renew: extend the expiry of many locks, each only while its owner holds it. Each key by itself: one that Redis refuses
 -- costs the others nothing.
 -- KEYS[i]    a lock, hash owner -> count
 -- ARGV[1]    lease in ms from now, 1 to 999999999999999

@@ -162,7 +162,7 @@ func acceptedKeys(c *harness) {
 }
 
 // Errors name the key, and say if this locker itself has it: a caller that has forgotten a
-// bound context waits for itself.
+// bound context deadlocks.
 func errorsNameTheKey(c *harness) {
 	mine := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	_, err := c.Other.TryLock(c.ctx, "k")

@@ -39,7 +39,7 @@ const (
 	servers        = ownRedis | disturbs
 )
 
-// leftOut says whether a kind does not run the case.
+// leftOut reports whether a kind does not run the case.
 func (w where) leftOut(d locktest.Kind) bool {
 	return w&ownRedis != 0 && d.Masters != nil || w&disturbs != 0 && d.Another != nil ||
 		w&ofOneHolder != 0 && d.Shared || w&noPermits != 0 && d.Permits

@@ -92,7 +92,7 @@ func Check(all []Interval, failovers ...Failover) (b Breaches) {
 	return b
 }
 
-// rolledBack says whether the second lease may have a smaller fence by the exception of G10
+// rolledBack reports whether the second lease may have a smaller fence by the exception of G10
 // in docs/guarantees.md: a failover lost the counter, which an attempt that was undone had
 // moved ahead of the clock.
 func rolledBack(failovers []Failover, first, second Interval) bool {
@@ -115,7 +115,7 @@ func (h holds) add(i Interval) {
 	h[holdOf(i)] = i
 }
 
-// explains says whether one of the failovers may have lost the hold of one of two leases,
+// explains reports whether one of the failovers may have lost the hold of one of two leases,
 // so that the other was granted, and whether no renewal has confirmed the lost one since.
 func (h holds) explains(failovers []Failover, one, other Interval) bool {
 	a, b := h[holdOf(one)], h[holdOf(other)]

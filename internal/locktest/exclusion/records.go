@@ -23,7 +23,7 @@ import (
 //	E <id> <time>       the lease ended, or Unlock is about to be called
 //	L <id> <kind>       the lease had been lost before its Unlock
 //
-// Times are readings of the shared clock in nanoseconds; ahead says whether the fence is
+// Times are readings of the shared clock in nanoseconds; ahead reports whether the fence is
 // above the microseconds of the wall clock. An id begins with the
 // name of its process and a dash.
 

@@ -41,7 +41,7 @@ const (
 
 func (m marks) has(one marks) bool { return m&one != 0 }
 
-// leftOut says whether a kind does not run the case.
+// leftOut reports whether a kind does not run the case.
 func (m marks) leftOut(d locktest.Kind) bool {
 	return m.has(fairOnly) && !d.Fair || m.has(oneRedis) && d.Nodes > 0 || m.has(quorumOnly) && d.Nodes == 0 ||
 		m.has(severalNodes) && d.Nodes < 2 || m.has(noClusterNode) && d.Cluster || m.has(ofLocks) && d.Permits ||

@@ -194,7 +194,7 @@ func testEachRightTakenAway(t *testing.T, d locktest.Kind) {
 	}
 }
 
-// rightTakenAway says whether an answer came too late to be judged.
+// rightTakenAway reports whether an answer came too late to be judged.
 func rightTakenAway(t *testing.T, d locktest.Kind, right string, fencing bool) (late bool) {
 	lease := 3 * time.Second
 	if d.Nodes > 0 { // of which each is waited for a tenth of it

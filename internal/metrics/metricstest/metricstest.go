@@ -23,7 +23,7 @@ func KeyName(key string) string { name, _, _ := strings.Cut(key, ":"); return na
 
 // Run has a locker go through all that happens to locks, and requires that read finds it.
 // read returns the sum of each point, or how often it was recorded if it is a histogram. keys
-// says whether o names keys by KeyName.
+// reports whether o names keys by KeyName.
 func Run(t *testing.T, o holdfast.Observer, keys bool, read func() map[Point]float64) {
 	server := redistest.Start(t)
 	open := func(opts ...holdfast.Option) *rlock.Locker {

@@ -68,7 +68,7 @@ func (m *protocol) actions(all []modelAction) []modelAction {
 	return all
 }
 
-// runs says whether a client does something.
+// runs reports whether a client does something.
 func (m *protocol) runs(c int8) bool { return m.clients[c].crashed == 0 && m.clients[c].stopped == 0 }
 
 // tickActions let the clock tick if everything is done that does not take a tick. In
@@ -153,7 +153,7 @@ func (m *protocol) clientActions(i int, do func(modelActionKind, int), faulty fu
 	}
 }
 
-// active says whether a client has begun something, and not ended all.
+// active reports whether a client has begun something, and not ended all.
 func (m *protocol) active(c int8) bool {
 	for i, w := range m.waiters {
 		if m.of[i] == c && w.phase != modelIdle && w.phase != modelDone {

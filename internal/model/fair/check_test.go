@@ -43,7 +43,7 @@ func (m *protocol) checkState() {
 	}
 }
 
-// living says whether o is the owner of a waiter.
+// living reports whether o is the owner of a waiter.
 func (m *protocol) living(o modelOwner) bool {
 	w := &m.waiters[m.waiterOf(o)]
 	return w.owner == o && (w.phase == modelEntering || w.phase == modelWaiting)

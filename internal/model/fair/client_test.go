@@ -144,7 +144,7 @@ func (m *protocol) hear(c int8, g modelGrant, kind modelKind, since int8) {
 	}
 }
 
-// leads says whether o's hold is in use by a member of its run.
+// leads reports whether o's hold is in use by a member of its run.
 func (m *protocol) leads(o modelOwner) bool {
 	return slices.ContainsFunc(m.waiters[:], func(w modelWaiter) bool { return w.phase == modelHeld && w.field == o })
 }

@@ -203,7 +203,7 @@ func (r *modelRedis) heartbeat(x *modelRules, q modelRequest) (modelReply, model
 	return reply, message
 }
 
-// waits says whether an owner has its place: by its score, unless the queue was
+// waits reports whether an owner has its place: by its score, unless the queue was
 // deleted under the scores.
 func (r *modelRedis) waits(o modelOwner) bool {
 	whole := bits.OnesCount32(uint32(r.scores)) == r.length()

@@ -18,7 +18,7 @@ type modelSearch struct {
 	*protocol
 }
 
-// newModelSearch searches a world; turns says whether to look after lost turns in each state.
+// newModelSearch searches a world; turns reports whether to look after lost turns in each state.
 func newModelSearch(x *modelWorld, looksFor string, most int, turns bool) *modelSearch {
 	for o := modelOwner(1); o <= modelWaiters*modelLives; o++ {
 		x.client[o] = max(x.of[x.waiterOf(o)], 0)

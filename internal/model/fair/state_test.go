@@ -94,10 +94,10 @@ type modelState struct {
 	used   int8                   // largest fence number of a lease
 }
 
-// believes says whether w holds a lease that is alive.
+// believes reports whether w holds a lease that is alive.
 func (w *modelWaiter) believes() bool { return w.phase == modelHeld && w.trust > 0 }
 
-// waits says whether w needs the inbox.
+// waits reports whether w needs the inbox.
 func (w *modelWaiter) waits() bool { return w.phase >= modelOutside && w.phase <= modelConfirming }
 
 // finish ends w's story.

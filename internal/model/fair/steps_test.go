@@ -100,7 +100,7 @@ func (m *protocol) heartbeatNow(c int8) {
 	}
 }
 
-// aging says whether it matters when a call began.
+// aging reports whether it matters when a call began.
 func (m *protocol) aging(call *modelCall) bool {
 	switch call.kind {
 	case modelAcquire, modelConfirm, modelRenew:
@@ -113,7 +113,7 @@ func (m *protocol) aging(call *modelCall) bool {
 	return false
 }
 
-// crowded says whether a client has several waiters, so that a heartbeat may leave some
+// crowded reports whether a client has several waiters, so that a heartbeat may leave some
 // out.
 func (m *protocol) crowded(c int8) bool {
 	n := 0
@@ -159,7 +159,7 @@ func (m *protocol) execute(at int) {
 	}
 }
 
-// trivial says whether it does not matter when a reply arrives.
+// trivial reports whether it does not matter when a reply arrives.
 func (m *protocol) trivial(kind modelKind, reply modelReply) bool {
 	return (kind == modelRelease || kind == modelLeave || kind == modelHeartbeat) &&
 		reply.grant.owner == 0 && reply.absent == 0

@@ -90,7 +90,7 @@ func (m *protocol) actions(all []modelAction) []modelAction {
 	return all
 }
 
-// ticking says whether time can make a difference.
+// ticking reports whether time can make a difference.
 func (m *protocol) ticking() bool {
 	if m.still {
 		return false
@@ -126,7 +126,7 @@ func (m *protocol) rowActions(i int, do func(modelActionKind, int, int)) {
 	}
 }
 
-// wants says whether a client that has no vote on a node looks there.
+// wants reports whether a client that has no vote on a node looks there.
 func (m *protocol) wants(n int, c int8) bool {
 	for i, cell := range m.nodes[n].cells {
 		if m.of[i] == c && (cell.ask == modelToAsk || cell.renew == modelRenewSent) {

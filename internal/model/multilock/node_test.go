@@ -65,7 +65,7 @@ func (d *modelData) tick(x *modelRules) {
 	x.older(&d.fence)
 }
 
-// voted says whether the node takes a text pinned to marker.
+// voted reports whether the node takes a text pinned to marker.
 func (n *modelNode) voted(x *modelRules, text modelMarker) bool {
 	switch {
 	case x.mistakes.existence:
@@ -172,7 +172,7 @@ func (n *modelNode) look(x *modelRules, how modelLooking, c int8) (vote modelMar
 	return vote, marked
 }
 
-// fits says whether a node's marker is that of a client's deployment.
+// fits reports whether a node's marker is that of a client's deployment.
 func (n *modelNode) fits(x *modelRules, c int8) bool {
 	return (n.most == x.longest(c) || x.mistakes.anyLongest) && (n.size == x.size(c) || x.mistakes.anySize)
 }

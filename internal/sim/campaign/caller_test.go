@@ -134,7 +134,7 @@ func (a *caller) read(ctx context.Context, name string, l *holdfast.Lease, hold 
 	_ = l.Unlock(context.WithoutCancel(ctx))
 }
 
-// half says whether a caller of rwlock reads.
+// half reports whether a caller of rwlock reads.
 type half struct{ reads bool }
 
 func (a *caller) half() half { return half{a.c.kind == "rwlock" && a.r.IntN(3) > 0} }

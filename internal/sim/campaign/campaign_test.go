@@ -156,7 +156,7 @@ func (c *campaign) names() (all []string) {
 // need is how many servers give a lease.
 func (c *campaign) need() int { return c.nodes/2 + 1 + c.clocks }
 
-// forgets says whether holders may lose leases before their deadlines.
+// forgets reports whether holders may lose leases before their deadlines.
 func (c *campaign) forgets() bool { return c.guard || c.clocks > 0 }
 
 // open opens a locker of a process, on clients of its own.

@@ -74,7 +74,7 @@ func (m *monitor) look() {
 	}
 }
 
-// taken says whether nobody can take the key on a server.
+// taken reports whether nobody can take the key on a server.
 func (c *campaign) taken(s *sim.Server, name string) bool {
 	if c.kind != "semaphore" {
 		return s.Redis().Exists(name)
