@@ -87,17 +87,17 @@ func public(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// Each way through the code in CONTRIBUTING has at most ten steps, enters no package twice, and
+// Each path through the code in CONTRIBUTING has at most ten steps, enters no package twice, and
 // names functions that there are; also behind its steps, as `file.go:function`.
-func TestTheWayOfALock(t *testing.T) {
+func TestPathOfALock(t *testing.T) {
 	page, err := os.ReadFile("../../CONTRIBUTING.md")
 	require.NoError(t, err)
-	ways := regexp.MustCompile(`(?m)^## `).Split(string(page), -1)
-	ways = slices.DeleteFunc(ways, func(section string) bool { return !strings.HasPrefix(section, "The way of ") })
-	require.Len(t, ways, 3)
+	paths := regexp.MustCompile(`(?m)^## `).Split(string(page), -1)
+	paths = slices.DeleteFunc(paths, func(section string) bool { return !strings.HasPrefix(section, "Path of ") })
+	require.Len(t, paths, 3)
 	const function = `(?m)^func (\(.*\) )?%s\(`
-	for _, way := range ways {
-		steps := regexp.MustCompile("(?m)^[0-9]+\\. `([^`]*)/([^`/]*)`(.*)$").FindAllStringSubmatch(way, -1)
+	for _, path := range paths {
+		steps := regexp.MustCompile("(?m)^[0-9]+\\. `([^`]*)/([^`/]*)`(.*)$").FindAllStringSubmatch(path, -1)
 		require.NotEmpty(t, steps)
 		require.LessOrEqual(t, len(steps), 10)
 		last, left := "", map[string]bool{}
@@ -114,7 +114,7 @@ func TestTheWayOfALock(t *testing.T) {
 			}
 		}
 		left[last] = true
-		for _, name := range regexp.MustCompile("`([a-z_]+\\.go):([A-Za-z]+)`").FindAllStringSubmatch(way, -1) {
+		for _, name := range regexp.MustCompile("`([a-z_]+\\.go):([A-Za-z]+)`").FindAllStringSubmatch(path, -1) {
 			var sources []byte
 			for folder := range left {
 				source, _ := os.ReadFile("../../" + folder + "/" + name[1]) // one of the folders has it

@@ -18,7 +18,7 @@
 // A hold serves one section. With local handover, it serves several in turn. Each attempt
 // mints an owner that is never used again, so that a late call can affect no other attempt.
 //
-// # The way of a key
+// # How a key is acquired
 //
 // A key that is held, wanted or being released here has a [Key]. A Lock that finds none makes
 // the first attempt, on the caller's goroutine. If Redis refuses it, the caller becomes a
@@ -30,7 +30,7 @@
 // A key has one hold. With [Config.ManyHolds] it has as many as Redis grants: a caller makes a first
 // attempt unless others wait here, and the discipline serves waiters while the key is held here.
 //
-// # The way of a read
+// # How a reader acquires
 //
 // With [Config.SharedHolds], a hold may have several sections at once: those of readers. [Pair] joins their
 // engine with that of the writers of the same keys. What a Lock for a reader does beyond any other:
