@@ -44,24 +44,33 @@ func permitRecord(key string) string { return named(check.PermitsPrefix, key) }
 // nothing: Remaining is of the lease that ends first, or others have Agreed on another number.
 // It may be repeated as [Redis.Acquire]; End in doubt undoes what an unanswered call may have done.
 func (p *Permits) Acquire(ctx context.Context, key, owner string, lease time.Duration) (Acquired, error) {
-	if err := checkHold(key, owner, lease); err != nil {
+	keys, args, err := p.acquireArgs(AcquireRequest{key, owner, lease})
+	if err != nil {
 		return Acquired{}, err
 	}
-	return p.redis.take(ctx, parsePermit, withMistake(permitsAcquire), 3,
-		key, permitRecord(key), tombstone(key, owner), owner, millis(lease), p.text, p.redis.one)
+	return p.redis.take(ctx, parsePermit, withMistake(permitsAcquire), len(keys), append(keys, args...)...)
 }
 
 // AcquireEach does as Acquire for each of asks by itself, and fills results, one for each.
 func (p *Permits) AcquireEach(ctx context.Context, asks []AcquireRequest, results []Result[Acquired]) error {
-	keys, args := make([]string, 0, 7*len(asks)+1), make([]string, 0, 4*len(asks)) // room for eachArgs
+	keys, args, err := p.acquireArgs(asks...)
+	if err != nil {
+		return err
+	}
+	return invokeEach(ctx, p.redis, withMistake(permitsAcquireEach), len(asks), keys, args, results, parsePermit)
+}
+
+// acquireArgs returns the KEYS and ARGV of acquire for each of asks.
+func (p *Permits) acquireArgs(asks ...AcquireRequest) (keys, args []string, err error) {
+	keys, args = make([]string, 0, 7*len(asks)+1), make([]string, 0, 4*len(asks)) // room for the args behind the keys
 	for _, a := range asks {
 		if err := checkHold(a.Key, a.Owner, a.Lease); err != nil {
-			return err
+			return nil, nil, err
 		}
 		keys = append(keys, a.Key, permitRecord(a.Key), tombstone(a.Key, a.Owner))
 		args = append(args, a.Owner, millis(a.Lease), p.text, p.redis.one)
 	}
-	return invokeEach(ctx, p.redis, withMistake(permitsAcquireEach), len(asks), keys, args, results, parsePermit)
+	return keys, args, nil
 }
 
 // Renew is [Redis.Renew]. A lease that is over is NotOurs.
