@@ -31,8 +31,8 @@ func init() {
 // those that are made anew hang. Every call returns by its own deadline, leases end at theirs,
 // before another can have the key, and when the network heals all goes on.
 func testPartition(t *testing.T, d locktest.Kind, reset bool) {
-	const lease = time.Second
-	const soon = 20 * time.Second // generous for a call, and less than the time limits of sockets and dials
+	lease := d.Limit()
+	const soon = 40 * time.Second // generous for a call, and less than the time limits of sockets and dials
 	s := d.Start(t)
 	p := s.Behind(t)
 	locker := d.Open(t, s.Client(t, func(o *rueidis.ClientOption) {
