@@ -88,8 +88,8 @@ type Operator interface {
 
 	// Close releases what is held, ends leases and waits with ErrClosed, and waits for the
 	// locker's goroutines. While Redis does not answer, it tries again, for a bounded time.
-	// Then it returns ErrUnknown, joined with the cause: the text names the keys of which a
-	// lease or a waiter may be left. They free themselves within their leases. A second
+	// Then it returns ErrUnknown, joined with the cause: the text names up to ten keys of
+	// which a lease or a waiter may be left. They free themselves within their leases. A second
 	// Close waits for the first, and returns nil.
 	Close() error
 }

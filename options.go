@@ -90,7 +90,7 @@ func WithFenceExpiry(d time.Duration) Option {
 
 // WithLogger logs the locker's background work: lost leases, failed renewals, attempts that it cannot
 // undo, and why a node of multilock has no vote; with the kinds on one Redis once a warning if Redis may
-// evict locks (one INFO at the first lock, if the user may send it). The handler must not block, as it
+// evict locks (one INFO at the first lock, if the user may send it; with rwlock at the first of each half). The handler must not block, as it
 // would hold up renewals. Default silent.
 func WithLogger(log *slog.Logger) Option { return option(func(s *Settings) { s.Logger = log }) }
 
@@ -105,8 +105,8 @@ func WithObserver(o Observer) Option { return option(func(s *Settings) { s.Obser
 // WithLocalHandover less. Default none; at least 100 ms, and longer than WithLocalHandover.
 func WithMaxHold(d time.Duration) Option { return option(func(s *Settings) { s.MaxHold = d }) }
 
-// WithMaxWaiters bounds the waiters of one key in this locker. Beyond that, Lock and
-// TryLockFor fail at once with ErrTooManyWaiters. Default 0: no bound.
+// WithMaxWaiters bounds the waiters of one key in this locker, with rwlock the readers and the writers
+// by themselves. Beyond that, Lock and TryLockFor fail at once with ErrTooManyWaiters. Default 0: no bound.
 func WithMaxWaiters(n int) Option { return option(func(s *Settings) { s.MaxWaiters = n }) }
 
 // WithMaxOutage sets how long a wait rides out a Redis that does not answer, or too few nodes

@@ -287,6 +287,31 @@ func TestG9_AContextEndsTheQuestionWhetherToShare(t *testing.T) {
 	})
 }
 
+// An observer is told how many callers wait, readers and writers together.
+func TestObserve_WaitersOfBothHalves(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, s *sim.Server) {
+		var told []int
+		l := userLocker(t, s, holdfast.WithObserver(holdfast.Observer{Waiters: func(e holdfast.WaitersEvent) { told = append(told, e.Waiting) }}))
+		w := locktest.Lock(t, l, t.Context(), "k")
+		var waits []<-chan locktest.Acquired
+		for _, half := range []holdfast.Locker{l.RLocker(), l.RLocker(), l} {
+			waits = append(waits, locktest.GoLock(half, t.Context(), "k"))
+			time.Sleep(100 * time.Millisecond)
+		}
+		require.Equal(t, []int{1, 2, 3}, told)
+		require.NoError(t, w.Unlock(t.Context()))
+		readers := []*holdfast.Lease{locktest.Got(t, waits[0]), locktest.Got(t, waits[1])}
+		time.Sleep(100 * time.Millisecond)
+		require.Equal(t, []int{1, 2, 3, 2, 1}, told, "the writer waits")
+		for _, r := range readers {
+			require.NoError(t, r.Unlock(t.Context()))
+		}
+		require.NoError(t, locktest.Got(t, waits[2]).Unlock(t.Context()))
+		time.Sleep(100 * time.Millisecond)
+		require.Equal(t, []int{1, 2, 3, 2, 1, 0}, told)
+	})
+}
+
 // A cap counts from the acquire of a hold, so readers share a capped one for a tenure only. Else one that
 // has just begun could be ended.
 func TestG9_ReadersShareACappedHoldForATenure(t *testing.T) {

@@ -18,8 +18,8 @@ var (
 	fairLeaveEach    = loadEach("fair/leave.lua")
 	fairHeartbeat    = load("fair/heartbeat.lua")
 	fairForceRelease = load("fair/force_release.lua")
-	fairInspect      = load("fair/inspect.lua")
-	fairQueue        = load("fair/queue.lua")
+	fairInspect      = showing("fair/inspect.lua")
+	fairQueue        = showing("fair/queue.lua")
 )
 
 // FairSettings are what a client's fair scripts have in common.

@@ -7,7 +7,7 @@ import (
 
 var (
 	recount = load("plain/recount.lua")
-	inspect = load("plain/inspect.lua")
+	inspect = showing("plain/inspect.lua")
 )
 
 // Recount sets the count of the owner's hold, when a nested entry has begun or one of

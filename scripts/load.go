@@ -15,6 +15,7 @@ type script struct {
 	text, sha string
 	sharded   *script // with the shard channels of a Redis Cluster; nil: it has no channels
 	renews    bool    // holds, of several keys perhaps; set by renewEach
+	shows     bool    // labels, which stand in its reply; set by showing
 }
 
 // onShards is the script for shard channels.
@@ -40,6 +41,13 @@ func Scripts() map[string]string { return maps.Clone(loaded) }
 
 // load returns the script of a file.
 func load(file string) script { return note(nameOf(file), read(file)) }
+
+// showing returns the script of a file that shows labels.
+func showing(file string) script {
+	s := load(file)
+	s.shows = true
+	return s
+}
 
 // each is the text of a script that does with each of many locks what another does with one.
 const each = `-- %[1]s_each: %[1]s for many locks, each by itself.

@@ -18,7 +18,7 @@ var (
 	permitsReleaseEach  = loadEach("permits/release.lua")
 	permitsForceRelease = load("permits/force_release.lua")
 	permitsRecount      = load("permits/recount.lua")
-	permitsInspect      = load("permits/inspect.lua")
+	permitsInspect      = showing("permits/inspect.lua")
 	permitsResize       = load("permits/resize.lua")
 )
 

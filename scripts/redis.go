@@ -140,7 +140,7 @@ func (r *Redis) invoke(ctx context.Context, s script, keys int, args ...string) 
 		return rueidis.RedisMessage{}, notSent{err}
 	}
 	reply, err := r.invokeBy(ctx, r.client.Do, s, keys, args)
-	if byReplica(reply, err) {
+	if (err != nil || !s.shows) && byReplica(reply, err) {
 		r.leave(ctx)
 	}
 	return reply, err

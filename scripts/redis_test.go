@@ -117,3 +117,13 @@ func TestF40_LateConnectionIsGivenBack(t *testing.T) {
 		conn.giveBack()
 	}
 }
+
+// A label may read as the refusal of a replica. It is no reason to leave the connection.
+func TestALabelIsNoRefusalOfAReplica(t *testing.T) {
+	s := redistest.Start(t)
+	r := NewRedisWith(s.Client(t), RedisSettings{Label: readOnly + "replica."})
+	require.True(t, must(r.Acquire(bounded(t), "k", ofA(1), lease))(t).OK)
+	require.Equal(t, readOnly+"replica.", must(r.Inspect(bounded(t), "k"))(t).Label)
+	_, left := leavers.Load(r.client)
+	require.False(t, left)
+}

@@ -17,7 +17,7 @@ var (
 	rwReleaseEach  = loadEach("rw/release.lua")
 	rwRenew        = load("rw/renew.lua")
 	rwRecount      = load("rw/recount.lua")
-	rwInspect      = load("rw/inspect.lua")
+	rwInspect      = showing("rw/inspect.lua")
 	rwShare        = load("rw/share.lua")
 	rwForceRelease = load("rw/force_release.lua")
 	rwWithdraw     = load("rw/withdraw.lua")

@@ -67,7 +67,8 @@ func NewFences(d Dialect, table string) (*Fences, error) {
 // Schema returns the statement that creates the table if it does not exist. Run it with your
 // other migrations.
 //
-// A row stays for each key. It may be deleted when no process can still run that had the key
+// A row stays for each key, without the prefix of [holdfast.WithPrefix]: lockers with several prefixes
+// need a table each. It may be deleted when no process can still run that had the key
 // before the row's fence.
 func (f *Fences) Schema() string { return f.sql.schema }
 

@@ -36,6 +36,7 @@ type observer struct {
 	away     atomic.Int64          // length of outages
 	mu       sync.Mutex
 	outages  map[string]serverOutage // by server; guarded by mu
+	halves   map[string][2]int       // waiters of readers and of writers, by name; guarded by mu
 }
 
 // serverOutage is an outage of a server. Its times are those of Calls.Now.
@@ -47,7 +48,7 @@ func newObserver(e *Engine, to *holdfast.Observer) *observer {
 		return nil
 	}
 	o := &observer{
-		to: *to, engine: e, events: make(chan func(), mostEvents), outages: make(map[string]serverOutage),
+		to: *to, engine: e, events: make(chan func(), mostEvents), outages: make(map[string]serverOutage), halves: make(map[string][2]int),
 		closing: make(chan struct{}), done: make(chan struct{}),
 	}
 	go o.run()
@@ -224,11 +225,27 @@ func (e *Engine) Woken(name string) {
 	}
 }
 
-// waiters notes that the number of a key's waiters has changed, with the key locked.
-func (o *observer) waiters(name string, waiting int) {
-	if o != nil {
-		put(o, o.to.Waiters, &o.dropped.Waiters, holdfast.WaitersEvent{Key: o.engine.KeyOf(name), Waiting: waiting})
+// tellWaiters notes that the number of a key's waiters has changed, with the key locked. Those of both
+// halves of a read/write lock count together.
+func (e *Engine) tellWaiters(name string, waiting int) {
+	o := e.observer
+	if o == nil {
+		return
 	}
+	if e.readers != nil || e.writers != nil {
+		o.mu.Lock() // also while the event is put, so that the last one has the last number
+		defer o.mu.Unlock()
+		halves, mine := o.halves[name], 0
+		if e.readers != nil {
+			mine = 1
+		}
+		halves[mine] = waiting
+		if o.halves[name] = halves; halves == [2]int{} {
+			delete(o.halves, name)
+		}
+		waiting = halves[0] + halves[1]
+	}
+	put(o, o.to.Waiters, &o.dropped.Waiters, holdfast.WaitersEvent{Key: e.KeyOf(name), Waiting: waiting})
 }
 
 // Answered does as observer.answered.

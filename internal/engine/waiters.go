@@ -94,7 +94,7 @@ func (k *Key) insert(w, next *Waiter) {
 	if w.places != nil {
 		all.watching++
 	}
-	k.engine.observer.waiters(k.Name, all.count)
+	k.engine.tellWaiters(k.Name, all.count)
 	if all.first == nil {
 		all.first, w.next, w.prev = w, w, w
 		return
@@ -125,7 +125,7 @@ func (k *Key) Remove(w *Waiter) {
 	if w.places != nil {
 		all.watching--
 	}
-	k.engine.observer.waiters(k.Name, all.count)
+	k.engine.tellWaiters(k.Name, all.count)
 	if all.count == 0 {
 		all.first, all.answered = nil, false
 	} else if all.first == w {
