@@ -11,9 +11,10 @@ import (
 // the key. If a context ended a call, its error is joined with one of these. Other errors that
 // waiting cannot cure (a wrong password, a missing right) match none of them.
 var (
-	// ErrNotAcquired: another has the lock or, with fair and rwlock, goes before this caller. The text
-	// says who has it, as last seen: a label (see [WithLabel] and [Label]), "another", or this locker
-	// itself. That may be the caller, if it did not pass on a bound context.
+	// ErrNotAcquired: another owner has the lock, or all permits are taken (semaphore), or other waiters
+	// come first (fair, rwlock). The text says who has it, as last seen: a label (see [WithLabel] and
+	// [Label]), "another", or this locker itself. That may be the caller, if it did not pass on a bound
+	// context.
 	ErrNotAcquired = errors.New("not acquired")
 	// ErrLost: the lease ended before it was unlocked. Redis no longer knew it, or did not
 	// answer until its deadline, or its cap or its fixed end was reached. Another may have the

@@ -52,8 +52,8 @@ func LeaseFrom(ctx context.Context) *Lease {
 // same locker, or if other readers of it share the hold.
 func (l *Lease) Unlock(ctx context.Context) error { return l.entry.Unlock(ctx) }
 
-// Bind derives a context that re-enters this lease when a call of the same locker on the
-// same key gets it. The end of this entry cancels the context, with the reason as its
+// Bind derives a context. A call of the same locker for the same key that is given this context
+// re-enters the lease. The end of this entry cancels the context, with the reason as its
 // cause. Without a bound context, a nested Lock waits for its own outer one, as with
 // sync.Mutex.
 //

@@ -63,8 +63,8 @@ type Operator interface {
 	Inspect(ctx context.Context, key string) (Status, error)
 
 	// Locks returns an iterator over the locks that are held whose keys begin with prefix, in
-	// no order: those of this locker's Redis and behind its prefix, of all libraries, each once,
-	// and as it was when Redis was asked. It leaves out what Inspect refuses, such as data of an
+	// no order. It covers this locker's Redis and prefix, with the locks of other libraries. Each lock
+	// is yielded once, as it was when Redis was asked. It leaves out what Inspect refuses, such as data of an
 	// application or a lock of another layout (rwlock and semaphore each have one), and a free key
 	// for which others wait.
 	//

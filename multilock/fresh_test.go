@@ -131,7 +131,7 @@ func TestSameServerTwice(t *testing.T) {
 		var log redistest.Log
 		l := w.on(append(w.Clients(0), w.Clients(1)[0]), logTo(&log))
 		w.vote(l)
-		text := fmt.Sprintf("clients 0 (%s) and 2 (%s) are of one server", w.Links[0][0].Addr(), w.Links[1][0].Addr())
+		text := fmt.Sprintf("clients 0 (%s) and 2 (%s) reach the same server", w.Links[0][0].Addr(), w.Links[1][0].Addr())
 		for range 5 {
 			require.NoError(w, l.Do(w.Context(), "k", func(context.Context) error { return nil }))
 			time.Sleep(2 * holdfast.DefaultLease) // then the nodes are checked again
@@ -146,7 +146,7 @@ func TestSameServerTwice(t *testing.T) {
 		w.Servers[1].Restart()
 		l = w.on([]rueidis.Client{w.Clients(0)[0], w.Clients(1)[0], w.Clients(1)[0]})
 		_, err = l.Lock(w.Context(), "k") // waiting cannot cure it
-		require.ErrorContains(w, err, "are of one server")
+		require.ErrorContains(w, err, "reach the same server")
 		require.NotErrorIs(w, err, holdfast.ErrUnavailable)
 	})
 }

@@ -53,7 +53,7 @@ func New(clients []rueidis.Client, opts ...holdfast.Option) (*Locker, error) {
 			return nil, errs.Invalid("multilock: New: client %d is nil", i)
 		}
 		if client.Mode() == rueidis.ClientModeCluster {
-			return nil, errs.Invalid("multilock: New: client %d is of a Redis Cluster, not of an independent master", i)
+			return nil, errs.Invalid("multilock: New: client %d is a Redis Cluster client; each must connect to one independent master", i)
 		}
 	}
 	return newLocker(clients, c, q), nil

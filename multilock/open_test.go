@@ -222,7 +222,7 @@ func TestOpenChecks(t *testing.T) {
 	node := at(redistest.Start(t))
 	twins := openLater(t, []rueidis.ClientOption{node, node}).Nodes(t.Context())
 	require.NoError(t, twins[0].Err)
-	require.ErrorContains(t, twins[1].Err, "are of one server")
+	require.ErrorContains(t, twins[1].Err, "reach the same server")
 }
 
 // A node of a Redis Cluster, which Open does not notice, refuses the locks: their keys and its

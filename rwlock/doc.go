@@ -50,7 +50,8 @@
 // # Both at once
 //
 // A context bound to a write lease may take the read lock of its key, and then release the write
-// lock: others read beside it from then on (downgrade). A context bound to a read lease
+// lock: others read beside it from then on (downgrade). The contexts that are bound to the write lease,
+// such as that of its Do, end with it. A context bound to a read lease
 // that asks for the write lock gets [holdfast.ErrUpgrade] at once, as it would deadlock.
 //
 // # Fences

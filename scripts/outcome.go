@@ -31,9 +31,8 @@ const (
 	// Unknown: the script may have run, or may still run: the reply did not
 	// come or was not understood.
 	Unknown
-	// Doubtful: the script may have run, and waiting does not cure it. The words of the
-	// refusal are of no known Redis, but of a proxy, say; or the WAIT behind the script was
-	// refused.
+	// Doubtful: the script may have run, and waiting does not cure it. Redis never refuses in
+	// these words, but a proxy may have; or the WAIT behind the script was refused.
 	Doubtful
 )
 

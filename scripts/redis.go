@@ -239,7 +239,7 @@ func explained(err error) error {
 	if re, ok := err.(*rueidis.RedisError); ok {
 		_, moved := re.IsMoved()
 		if _, ask := re.IsAsk(); moved || ask {
-			return fmt.Errorf("the server is a node of a Redis Cluster, the client is not of one: %w", err)
+			return fmt.Errorf("the server is a Redis Cluster node, but the client is not a cluster client: %w", err)
 		}
 		return explain(re.Error(), err)
 	}

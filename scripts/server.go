@@ -9,7 +9,7 @@ import (
 
 // EvictionPolicy returns what Redis does when it is out of memory, as in its
 // setting maxmemory-policy; "" if it does not say. Every policy but noeviction
-// may drop a lock that is held; of the nodes of a Redis Cluster, such a one counts. It
+// may drop a lock that is held. On a Redis Cluster, the result is such a policy if any node has one. It
 // sends INFO, which the scripts do not need and a restricted user may lack: the error is
 // Refused then.
 func (r *Redis) EvictionPolicy(ctx context.Context) (policy string, err error) {

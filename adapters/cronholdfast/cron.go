@@ -47,7 +47,7 @@ func Once(ctx context.Context, locks holdfast.Locker, key string, apart time.Dur
 	case key == "":
 		return nil, errs.Invalid("cronholdfast: Once: key is empty")
 	case apart < 100*time.Millisecond || apart%time.Millisecond != 0:
-		return nil, errs.Invalid("cronholdfast: Once: apart is %v, and must be at least 100ms, in whole milliseconds", apart)
+		return nil, errs.Invalid("cronholdfast: Once: apart: %v is not a whole number of milliseconds of at least 100ms", apart)
 	}
 	return func(job cron.Job) cron.Job {
 		run := func(context.Context) { job.Run() }

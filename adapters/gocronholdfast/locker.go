@@ -40,7 +40,7 @@ func NewLocker(locks holdfast.Locker, prefix string, apart time.Duration) (*Lock
 	case locks == nil:
 		return nil, errs.Invalid("gocronholdfast: NewLocker: locks is nil")
 	case apart < 100*time.Millisecond || apart%time.Millisecond != 0:
-		return nil, errs.Invalid("gocronholdfast: NewLocker: apart is %v, and must be at least 100ms, in whole milliseconds", apart)
+		return nil, errs.Invalid("gocronholdfast: NewLocker: apart: %v is not a whole number of milliseconds of at least 100ms", apart)
 	}
 	return &Locker{locks: locks, prefix: prefix, apart: apart, runs: map[string]*holdfast.Lease{}}, nil
 }

@@ -51,7 +51,7 @@ func newConfig(opts []Option) (*config, error) {
 	case c.busy != http.StatusConflict && c.busy != http.StatusTooManyRequests:
 		return nil, errs.Invalid("WithBusyStatus: %d is neither 409 nor 429", c.busy)
 	case c.retryAfter < time.Second || c.retryAfter%time.Second != 0:
-		return nil, errs.Invalid("WithRetryAfter: %v, and must be at least 1s, in whole seconds", c.retryAfter)
+		return nil, errs.Invalid("WithRetryAfter: %v is not a whole number of seconds of at least 1s", c.retryAfter)
 	case c.log == nil:
 		return nil, errs.Invalid("WithLogger: the logger is nil")
 	}

@@ -203,7 +203,7 @@ func at(o rueidis.ClientOption, err error) error {
 
 var (
 	errNoAnswer = errors.New("no answer in time")
-	errNoTLS    = errors.New("the server speaks no TLS on this port; the URL of such a one begins with redis://")
+	errNoTLS    = errors.New("the server does not use TLS on this port; use redis://, not rediss://")
 )
 
 // speaksNoTLS reports whether a TLS handshake failed for that reason. Redis does not answer what it

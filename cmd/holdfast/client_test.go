@@ -96,7 +96,7 @@ func TestURLOfAnotherServer(t *testing.T) {
 	for _, args := range [][]string{{"show", "k"}, {"run", "k", "--", "true"}} {
 		_, text, status := do(t, "", "", append([]string{"--redis", "rediss://" + s.Addr()}, args...)...)
 		require.Equal(t, statusRefused, status)
-		require.Contains(t, text, "holdfast: "+s.Addr()+": the server speaks no TLS on this port")
+		require.Contains(t, text, "holdfast: "+s.Addr()+": the server does not use TLS on this port")
 	}
 	s.Pause() // it says nothing at all
 	_, text = asks(t, statusAway, "rediss://"+s.Addr(), "", "show", "k")

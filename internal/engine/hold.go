@@ -155,7 +155,7 @@ func (e *Engine) holdEnded(h *Hold, why error) {
 
 // outlived reports whether Redis may still have a hold that has ended for this reason. A
 // renewal may have arrived of which no answer came. A fixed lease ends there by itself, unless
-// its acquire arrived late. On several nodes, Lost has ended the hold by then, and a release
+// its acquire arrived late. On several nodes, Abandoned has ended the hold by then, and a release
 // finds nothing.
 func (h *Hold) outlived(why error) bool {
 	switch why {

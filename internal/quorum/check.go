@@ -123,7 +123,7 @@ func (e sameServer) Error() string {
 	if a.index > b.index {
 		a, b = b, a
 	}
-	return fmt.Sprintf("clients %d (%s) and %d (%s) are of one server", a.index, a.name, b.index, b.name)
+	return fmt.Sprintf("clients %d (%s) and %d (%s) reach the same server", a.index, a.name, b.index, b.name)
 }
 
 // Outcome is Refused, as waiting cannot cure it.

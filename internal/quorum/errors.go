@@ -35,7 +35,7 @@ var (
 	errAway    = judged{errors.New("does not answer"), scripts.Unavailable}
 	errVoid    = judged{errors.New("no vote: it has just been started, emptied or promoted"), scripts.Unavailable}
 	errTaken   = judged{errors.New("held by another for the moment"), scripts.Unavailable}
-	errDenied  = judged{errors.New("not ours there"), scripts.Unavailable}
+	errDenied  = judged{errors.New("the node does not have this hold"), scripts.Unavailable}
 	errOver    = judged{errors.New("the round was over"), scripts.Refused}
 	errGivenUp = judged{errOver.error, scripts.Unavailable} // errOver in the error of a round, which another follows
 	errClosed  = judged{errors.New("locker closed"), scripts.Refused}

@@ -41,7 +41,7 @@ func TestGuard_OneServerTwiceForAMoment(t *testing.T) {
 		for i := 0; i < 20 || !named; i++ {
 			a, err := c.Acquire(t.Context(), fmt.Sprint("key", i), fresh(ownA), lease, 10)
 			require.False(t, a.OK, "a second holder")
-			named = named || strings.Contains(err.Error(), "clients 1 ("+c.nodes[1].name+") and 2 ("+c.nodes[2].name+") are of one server")
+			named = named || strings.Contains(err.Error(), "clients 1 ("+c.nodes[1].name+") and 2 ("+c.nodes[2].name+") reach the same server")
 			answer, err := c.renew("warm", ownW)
 			require.Error(t, err)
 			require.Equal(t, scripts.Unanswered, answer)

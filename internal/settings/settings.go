@@ -31,7 +31,7 @@ type Own[T any] struct {
 func (o Own[T]) Apply(s *holdfast.Settings) error {
 	own, ours := s.Own.(*T)
 	if !ours {
-		return fmt.Errorf("%s is an option of another kind", o.Name)
+		return fmt.Errorf("%s is not an option of this lock kind", o.Name)
 	}
 	o.Set(own)
 	return nil
