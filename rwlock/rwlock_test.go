@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -298,16 +299,19 @@ func TestObserve_WaitersOfBothHalves(t *testing.T) {
 			waits = append(waits, locktest.GoLock(half, t.Context(), "k"))
 			time.Sleep(100 * time.Millisecond)
 		}
+		synctest.Wait()
 		require.Equal(t, []int{1, 2, 3}, told)
 		require.NoError(t, w.Unlock(t.Context()))
 		readers := []*holdfast.Lease{locktest.Got(t, waits[0]), locktest.Got(t, waits[1])}
 		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
 		require.Equal(t, []int{1, 2, 3, 2, 1}, told, "the writer waits")
 		for _, r := range readers {
 			require.NoError(t, r.Unlock(t.Context()))
 		}
 		require.NoError(t, locktest.Got(t, waits[2]).Unlock(t.Context()))
 		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
 		require.Equal(t, []int{1, 2, 3, 2, 1, 0}, told)
 	})
 }
