@@ -17,6 +17,17 @@ import (
 
 // What campaigns have found, each as the shortest story that shows it.
 
+// rlocks returns an rlock.Locker of each process.
+func rlocks(t *testing.T, w *sim.World, opts ...holdfast.Option) (lockers []*rlock.Locker) {
+	for p := range w.Links {
+		l, err := rlock.New(w.Clients(p)[0], opts...)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = l.Close() })
+		lockers = append(lockers, l)
+	}
+	return lockers
+}
+
 // A release that Redis does not answer is repeated. Meanwhile a heartbeat of the same locker
 // finds its owner still standing, and must not give it up: the repeat would find nothing, and
 // Unlock would report a loss.
@@ -129,13 +140,7 @@ func TestG4_TheRestOfALateFixedLeaseIsUndone(t *testing.T) {
 func TestG4_ALateReplyDoesNotDelayTheNextAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := sim.NewWorld(t, 1, 2, 1)
-		var lockers []*rlock.Locker
-		for p := range w.Links {
-			l, err := rlock.New(w.Clients(p)[0])
-			require.NoError(t, err)
-			defer l.Close()
-			lockers = append(lockers, l)
-		}
+		lockers := rlocks(t, w)
 		began := time.Now()
 		_, err := lockers[0].Lock(t.Context(), "k", holdfast.FixedLease(40*time.Second)) // and dies
 		require.NoError(t, err)
@@ -154,13 +159,7 @@ func TestG4_ALateReplyDoesNotDelayTheNextAttempt(t *testing.T) {
 func TestG4_AStallDoesNotSpoilTheRoundTrip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := sim.NewWorld(t, 1, 3, 1)
-		var lockers []*rlock.Locker
-		for p := range w.Links {
-			l, err := rlock.New(w.Clients(p)[0], holdfast.WithLocalHandover(20*time.Millisecond))
-			require.NoError(t, err)
-			defer l.Close()
-			lockers = append(lockers, l)
-		}
+		lockers := rlocks(t, w, holdfast.WithLocalHandover(20*time.Millisecond))
 		leases := make(chan *holdfast.Lease, 4)
 		wait := func(ctx context.Context, p int) {
 			go func() {

@@ -1,0 +1,147 @@
+package rwlock_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/sim"
+	"github.com/holdfast-go/holdfast/rwlock"
+)
+
+// Readers of one process share a hold: the second makes no call, and only the last releases.
+func TestReadersShareAHold(t *testing.T) {
+	s := redistest.Start(t)
+	l, other := userLocker(t, s, holdfast.WithLocalHandover(20*time.Second)), userLocker(t, s)
+	ctx := t.Context()
+	first := locktest.Lock(t, l.RLocker(), ctx, "k")
+	calls := locktest.Stat(t, s, "stats", "total_commands_processed:")
+	var all []*holdfast.Lease
+	for range 1000 {
+		all = append(all, locktest.Lock(t, l.RLocker(), ctx, "k"))
+	}
+	require.Less(t, locktest.Stat(t, s, "stats", "total_commands_processed:")-calls, 100)
+	for _, lease := range all {
+		require.Equal(t, first.Owner(), lease.Owner())
+	}
+	require.NoError(t, first.Unlock(ctx))
+	require.ErrorIs(t, first.Unlock(ctx), holdfast.ErrReleased)
+	for _, lease := range all[1:] {
+		require.NoError(t, lease.Err())
+		require.NoError(t, lease.Unlock(ctx))
+	}
+	_, err := other.TryLock(ctx, "k")
+	require.ErrorIs(t, err, holdfast.ErrNotAcquired, "one still reads")
+	require.NoError(t, all[0].Unlock(ctx))
+	require.NoError(t, locktest.Cycle(other, ctx, "k"))
+	require.Zero(t, locktest.Number(t, s, "DBSIZE"))
+}
+
+// A hold that is lost ends all that share it, and only them.
+func TestG3_ALossEndsThoseThatShareTheHold(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, s *sim.Server) {
+		l := userLocker(t, s, holdfast.WithLocalHandover(20*time.Second), holdfast.WithLease(20*time.Second))
+		ctx := t.Context()
+		a, b := locktest.Lock(t, l.RLocker(), ctx, "k"), locktest.Lock(t, l.RLocker(), ctx, "k")
+		own := locktest.Lock(t, l.RLocker(), ctx, "k", holdfast.FixedLease(time.Hour))
+		require.NotEqual(t, a.Owner(), own.Owner())
+		s.Do(t, "HDEL", "k", a.Owner())
+		for _, lease := range []*holdfast.Lease{a, b} {
+			locktest.Within(t, lease.Done())
+			require.ErrorIs(t, lease.Unlock(ctx), holdfast.ErrLost)
+		}
+		require.NoError(t, own.Err())
+		require.NoError(t, own.Unlock(ctx))
+	})
+}
+
+// However long readers follow one another, they have one hold, as long as no writer waits.
+func TestG9_ReadersThatFollowOneAnotherHaveOneHold(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, s *sim.Server) {
+		l := userLocker(t, s, holdfast.WithLocalHandover(0)) // each tenure is over at once
+		ctx := t.Context()
+		last := locktest.Lock(t, l.RLocker(), ctx, "k")
+		for range 50 {
+			next := locktest.Lock(t, l.RLocker(), ctx, "k")
+			require.Equal(t, last.Owner(), next.Owner())
+			require.NoError(t, last.Unlock(ctx))
+			last = next
+		}
+		require.Equal(t, 2, locktest.Number(t, s, "HLEN", "k"), "the mode, and one reader")
+		writes := locktest.GoLock(l, ctx, "k")
+		locktest.Await(t, func() bool { return waits(t, s, "k", "writer") == 1 })
+		_, err := l.RLocker().TryLock(ctx, "k")
+		require.ErrorIs(t, err, holdfast.ErrNotAcquired)
+		require.NoError(t, locktest.Next(t, last, writes).Unlock(ctx))
+	})
+}
+
+// Readers that come while one asks Redis wait for its answer: all have its hold, by one acquire.
+func TestG9_ABurstOfReadersMakesOneAcquire(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, s *sim.Server) {
+		proxy := s.Proxy(t)
+		var asked atomic.Int64
+		proxy.OnRequest(func(cmd []string) redistest.Verdict {
+			if locktest.Verb(cmd) == "acquire" {
+				asked.Add(1)
+			}
+			return redistest.Pass
+		})
+		l, err := rwlock.New(s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }))
+		require.NoError(t, err)
+		defer l.Close()
+		require.NoError(t, locktest.Cycle(l.RLocker(), t.Context(), "k")) // Redis has the scripts
+		for range 2 {
+			asked.Store(0)
+			var readers []<-chan locktest.Acquired
+			for range 50 {
+				readers = append(readers, locktest.GoLock(l.RLocker(), t.Context(), "k"))
+			}
+			for _, reader := range readers {
+				defer locktest.Got(t, reader).Unlock(t.Context())
+			}
+			require.LessOrEqual(t, asked.Load(), int64(1))
+			time.Sleep(time.Second) // their tenure is over
+		}
+	})
+}
+
+// while a connection is being made.
+func TestG9_AContextEndsTheQuestionWhetherToShare(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, s *sim.Server) {
+		proxy := s.Proxy(t)
+		l, err := rwlock.New(s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }))
+		require.NoError(t, err)
+		held := locktest.Lock(t, l.RLocker(), t.Context(), "k")
+		proxy.HoldReplies(true)
+		proxy.Cut()
+		time.Sleep(time.Second)
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, err = l.RLocker().Lock(ctx, "k")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Less(t, time.Since(began), 200*time.Millisecond)
+		proxy.HoldReplies(false)
+		require.NoError(t, held.Unlock(t.Context()))
+		require.NoError(t, l.Close())
+	})
+}
+
+// has just begun could be ended.
+func TestG9_ReadersShareACappedHoldForATenure(t *testing.T) {
+	s := redistest.Start(t)
+	l := userLocker(t, s, holdfast.WithLocalHandover(0), holdfast.WithMaxHold(time.Hour))
+	first := locktest.Lock(t, l.RLocker(), t.Context(), "k")
+	second := locktest.Lock(t, l.RLocker(), t.Context(), "k")
+	require.NotEqual(t, first.Owner(), second.Owner())
+	require.NoError(t, first.Unlock(t.Context()))
+	require.NoError(t, second.Unlock(t.Context()))
+}
