@@ -69,7 +69,10 @@ func TestConformance_Masters(t *testing.T) { t.Parallel(); contract.Run(t, write
 
 func TestConformance_Sentinel(t *testing.T) { t.Parallel(); contract.Run(t, writers.OnSentinels(t)) }
 
-func TestFaults_Cluster(t *testing.T) { faults.RunAll(t, writers.OnCluster(t)) }
+func TestFaults_Cluster(t *testing.T) {
+	locktest.InTestServers(t)
+	faults.RunAll(t, writers.OnCluster(t))
+}
 
 func TestCluster(t *testing.T) { cluster.Run(t, writers) }
 
@@ -112,16 +115,19 @@ func TestReadersConformance(t *testing.T) { t.Parallel(); contract.Run(t, reader
 
 func TestReadersConformance_Cluster(t *testing.T) {
 	t.Parallel()
+	locktest.InTestServers(t)
 	contract.Run(t, readers.OnCluster(t))
 }
 
 func TestReadersConformance_Masters(t *testing.T) {
 	t.Parallel()
+	locktest.InTestServers(t)
 	contract.Run(t, readers.OnMasters(t))
 }
 
 func TestReadersConformance_Sentinel(t *testing.T) {
 	t.Parallel()
+	locktest.InTestServers(t)
 	contract.Run(t, readers.OnSentinels(t))
 }
 
@@ -130,4 +136,7 @@ func TestReadersFaults(t *testing.T) { faults.Run(t, readers.InVirtualTime()) }
 // The processes that these kill or pause are writers.
 func TestReadersFaults_OnRedis(t *testing.T) { faults.RunReal(t, readers) }
 
-func TestReadersFaults_Cluster(t *testing.T) { faults.RunAll(t, readers.OnCluster(t)) }
+func TestReadersFaults_Cluster(t *testing.T) {
+	locktest.InTestServers(t)
+	faults.RunAll(t, readers.OnCluster(t))
+}

@@ -35,7 +35,10 @@ func TestFaults(t *testing.T) { faults.Run(t, kind.InVirtualTime()) }
 
 func TestFaults_OnRedis(t *testing.T) { faults.RunReal(t, kind) }
 
-func TestFaults_Cluster(t *testing.T) { faults.RunAll(t, kind.OnCluster(t)) }
+func TestFaults_Cluster(t *testing.T) {
+	locktest.InTestServers(t)
+	faults.RunAll(t, kind.OnCluster(t))
+}
 
 func TestCluster(t *testing.T) { cluster.Run(t, kind) }
 

@@ -131,6 +131,13 @@ func InTestAll(t *testing.T) {
 	}
 }
 
+// InTestServers skips the test unless the environment says which Redis to test.
+func InTestServers(t *testing.T) {
+	if os.Getenv("REDIS_SERVER") == "" {
+		t.Skip("make test-servers runs it")
+	}
+}
+
 // WithoutRace skips the test under the race detector, which finds all races in others of the same
 // code.
 func WithoutRace(t *testing.T) {
