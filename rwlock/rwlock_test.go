@@ -165,7 +165,6 @@ func TestG4_AWaitingWriterEndsSharing(t *testing.T) {
 	})
 }
 
-// A reader asks Redis whether it may share a hold that has had its tenure. Its context ends that, also
 // An observer is told how many callers wait, readers and writers together.
 func TestObserve_WaitersOfBothHalves(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *sim.Server) {
@@ -194,7 +193,6 @@ func TestObserve_WaitersOfBothHalves(t *testing.T) {
 	})
 }
 
-// A cap counts from the acquire of a hold, so readers share a capped one for a tenure only. Else one that
 // Readers reserve no numbers: else what one gives back could lie below that of another.
 func TestG10_AWriterIsAfterAllReaders(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *sim.Server) {

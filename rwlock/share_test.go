@@ -113,6 +113,7 @@ func TestG9_ABurstOfReadersMakesOneAcquire(t *testing.T) {
 	})
 }
 
+// A reader asks Redis whether it may share a hold that has had its tenure. Its context ends that, also
 // while a connection is being made.
 func TestG9_AContextEndsTheQuestionWhetherToShare(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *sim.Server) {
@@ -135,6 +136,7 @@ func TestG9_AContextEndsTheQuestionWhetherToShare(t *testing.T) {
 	})
 }
 
+// A cap counts from the acquire of a hold, so readers share a capped one for a tenure only. Else one that
 // has just begun could be ended.
 func TestG9_ReadersShareACappedHoldForATenure(t *testing.T) {
 	s := redistest.Start(t)
