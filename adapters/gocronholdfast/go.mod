@@ -1,6 +1,6 @@
 module github.com/holdfast-go/holdfast/adapters/gocronholdfast
 
-go 1.25.0
+go 1.26.0
 
 require (
 	github.com/go-co-op/gocron/v2 v2.21.2

@@ -1,6 +1,6 @@
 module github.com/holdfast-go/holdfast/cmd/holdfast
 
-go 1.25.0
+go 1.26.0
 
 require (
 	github.com/creack/pty v1.1.24
