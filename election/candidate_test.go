@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/sim"
 	"github.com/holdfast-go/holdfast/multilock"
 	"github.com/holdfast-go/holdfast/rlock"
+	"github.com/holdfast-go/holdfast/rwlock"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -34,12 +35,13 @@ type world struct {
 	away    func(bool)        // Redis goes away, and comes back
 }
 
-// onAll runs a test in virtual time on each kind of lock, and on the double.
+// onAll runs a test in virtual time on each kind of lock that has fences, and on the double.
 func onAll(t *testing.T, test func(*testing.T, world)) {
 	for name, open := range map[string]func(*testing.T) world{
 		"holdfasttest": double,
 		"rlock":        simulated(1, func(c []rueidis.Client) (sim.Locker, error) { return rlock.New(c[0], holdfast.WithFencing()) }),
 		"fair":         simulated(1, func(c []rueidis.Client) (sim.Locker, error) { return fair.New(c[0], holdfast.WithFencing()) }),
+		"rwlock":       simulated(1, func(c []rueidis.Client) (sim.Locker, error) { return rwlock.New(c[0], holdfast.WithFencing()) }),
 		"multilock": simulated(3, func(c []rueidis.Client) (sim.Locker, error) {
 			return multilock.New(c, holdfast.WithFencing(), multilock.WithoutRestartGuard())
 		}),

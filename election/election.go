@@ -1,5 +1,5 @@
 // Package election elects one leader among the candidates of a group, over any [holdfast.Locker]:
-// whoever holds the lock of the group leads. A candidate campaigns for that lock, leads while its
+// whoever holds the lock of the group leads. Over readers, or permits of n > 1, several lead at once. A candidate campaigns for that lock, leads while its
 // lease lives, which is its term, and resigns by unlocking.
 //
 // An election promises what its lock promises. Two candidates never lead at once where the
