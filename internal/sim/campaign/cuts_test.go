@@ -165,11 +165,11 @@ func (c *campaign) served() {
 	}
 }
 
-// play plays the scenario with a cut, and says how many requests and replies there were.
-func play(t *testing.T, kind string, cut cut) (c *campaign, requests, replies int) {
+// play plays the scenario with a cut, and says how many requests and replies there were. A semaphore has so many permits.
+func play(t *testing.T, kind string, permits int, cut cut) (c *campaign, requests, replies int) {
 	c = &campaign{
 		kind: kind, seed: 1, lease: cutLease, keys: 2, processes: 3, callers: 3, nodes: 1,
-		permits: 1, fencing: true, handover: true, bound: kinds[kind].of(cutLease),
+		permits: permits, fencing: true, handover: true, bound: kinds[kind].of(cutLease),
 	}
 	if kind == "multilock" {
 		c.nodes = 3
@@ -192,11 +192,19 @@ func play(t *testing.T, kind string, cut cut) (c *campaign, requests, replies in
 // One fault of a link at any moment breaks no promise: the scenario is played once for each of
 // its requests and replies, and each thing that may happen there. Short runs try some of them.
 func TestG4_CutPoints(t *testing.T) {
+	type scene struct {
+		kind    string
+		permits int
+	}
+	scenes := map[string]scene{"semaphore of two": {"semaphore", 2}}
 	for kind := range kinds {
-		t.Run(kind, func(t *testing.T) {
-			_, requests, replies := play(t, kind, cut{})
+		scenes[kind] = scene{kind, 1}
+	}
+	for name, s := range scenes {
+		t.Run(name, func(t *testing.T) {
+			_, requests, replies := play(t, s.kind, s.permits, cut{})
 			step := *every
-			if kind == "multilock" && step > 1 {
+			if s.kind == "multilock" && step > 1 {
 				step *= 4 // a scenario takes four times as long
 			}
 			for _, cut := range cuts {
@@ -207,9 +215,9 @@ func TestG4_CutPoints(t *testing.T) {
 				t.Run(fmt.Sprintf("%s for %v at a %s", cut.what, cut.long, side), func(t *testing.T) {
 					t.Parallel()
 					for cut.k = (step + 1) / 2; cut.k <= points && !t.Failed(); cut.k += step {
-						c, _, _ := play(t, kind, cut)
+						c, _, _ := play(t, s.kind, s.permits, cut)
 						for _, b := range c.judge.broken {
-							t.Errorf("%s, %s at %v: %s", kind, cut.what, cut.point, b)
+							t.Errorf("%s, %s at %v: %s", name, cut.what, cut.point, b)
 						}
 					}
 					t.Logf("%d points", points)

@@ -83,10 +83,10 @@ func TestPower(t *testing.T) {
 }
 
 func findByCut(t *testing.T, kind, breaks string, cut cut) {
-	_, points, _ := play(t, kind, cut)
+	_, points, _ := play(t, kind, 1, cut)
 	for range 5 { // calls meet the fault a little differently each time
 		for cut.k = points; cut.k > 0; cut.k-- { // what finds most comes last in the scenario
-			if c, _, _ := play(t, kind, cut); c.judge.counts[breaks] > 0 {
+			if c, _, _ := play(t, kind, 1, cut); c.judge.counts[breaks] > 0 {
 				t.Logf("found at %v of %d", cut.point, points)
 				return
 			}

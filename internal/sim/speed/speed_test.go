@@ -24,6 +24,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/sim"
 	"github.com/holdfast-go/holdfast/multilock"
 	"github.com/holdfast-go/holdfast/rlock"
+	"github.com/holdfast-go/holdfast/rwlock"
+	"github.com/holdfast-go/holdfast/semaphore"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -71,6 +73,10 @@ func (f *fleet) add(kind string, clients []rueidis.Client) {
 		l, err = rlock.New(clients[0], holdfast.WithLease(lease))
 	case "fair":
 		l, err = fair.New(clients[0], holdfast.WithLease(lease))
+	case "rwlock":
+		l, err = rwlock.New(clients[0], holdfast.WithLease(lease))
+	case "semaphore":
+		l, err = semaphore.New(clients[0], 1, holdfast.WithLease(lease))
 	default:
 		l, err = multilock.New(clients, holdfast.WithLease(lease), multilock.WithoutRestartGuard())
 	}
@@ -180,6 +186,8 @@ func TestHandover(t *testing.T) {
 	}{
 		"fair":      {1.1, 2, 2, 5},
 		"rlock":     {2, 3.6, 3.6, 60},
+		"rwlock":    {2.2, 3.6, 3.6, 10},
+		"semaphore": {2, 3.6, 3.6, 60},
 		"multilock": {2.1, 7, splitAgain, 40},
 	} {
 		t.Run(kind, func(t *testing.T) {
@@ -347,7 +355,7 @@ func TestSplitVote_WithoutTheSecondReply(t *testing.T) {
 // A holder whose links go dead for good is followed when its lease, counted from its last
 // renewal, has run out: by a waiter that then asks, or with fair at the next heartbeat.
 func TestG4_Crash(t *testing.T) {
-	for kind, most := range map[string]time.Duration{"rlock": 5 * trip, "multilock": 9 * trip, "fair": time.Second + 4*trip} {
+	for kind, most := range map[string]time.Duration{"rlock": 5 * trip, "multilock": 9 * trip, "fair": time.Second + 4*trip, "rwlock": 5 * trip, "semaphore": 5 * trip} {
 		t.Run(kind, func(t *testing.T) {
 			for seed := range uint64(5) {
 				synctest.Test(t, func(t *testing.T) {
