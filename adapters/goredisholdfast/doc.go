@@ -13,11 +13,13 @@
 //     command whose reply was lost. This client repeats none; the lockers do, where it is safe.
 //   - Pools, their sizes and the lifetimes of their connections: the locks share one connection.
 //   - Buffers and AutoPipelineOptions: commands of locks are short.
-//   - ReadOnly, RouteByLatency, RouteRandomly and what belongs to them: all calls go to masters.
+//   - ReadOnly, RouteByLatency, RouteRandomly, ShardPicker, DisableRoutingPolicies,
+//     UseDisconnectedReplicas, FailingTimeoutSeconds: all calls go to masters.
 //   - Client-side caches: locks never read from one.
-//   - MaintNotificationsConfig and PushNotificationProcessor: when a server goes away, the client
-//     connects anew, and leases live on meanwhile.
+//   - MaintNotificationsConfig, NodeAddress and PushNotificationProcessor: when a server goes away,
+//     the client connects anew, and leases live on meanwhile.
 //   - ContextTimeoutEnabled: calls always heed their contexts.
+//   - UnstableResp3: it has no effect in go-redis, either.
 //
 // Options that would make another client than the program has are refused: OnConnect, Limiter,
 // ReplicaOnly, and NewClient and ClusterSlots of ClusterOptions.
