@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # gotest.sh MODULE PACKAGES ARG...  runs go test with the arguments on the packages of the module, two at once or as -p=N says. Each
-# package prints a line when it ends. All are compiled before the first runs, which a compiler would disturb.
+# package prints a line when it ends. All are compiled before the first runs, which a compiler would disturb. make check is what vets.
 #
-# In CI, whose machines may stand still for seconds, a test that has failed is run again by itself, once. The output
-# names it, and so does the file $UNSTABLE, if that is set: it waited for too short a time and is to be mended, but the change is not
-# to blame. What no slow machine can bring about stays a failure: two holders, fences out of order, a data race, a goroutine left, a
-# panic. Not seen are goroutines left by a package of which a test has failed, for which goleak does not look.
+# If UNSTABLE names a file, as .ci/run does, whose machines may stand still for seconds, a test that has failed is run again by itself,
+# once. The output and that file name it: it waited for too short a time and is to be mended, but the change is not to blame. What no
+# slow machine can bring about stays a failure: two holders, fences out of order, a data race, a goroutine left, a panic. Not seen are
+# goroutines left by a package of which a test has failed, for which goleak does not look.
 set -euo pipefail
 export LC_ALL=C
 export GOGC=${GOGC:-400} # a Redis in virtual time makes an interpreter for each script: a third of the time was the collector's
@@ -13,9 +13,10 @@ module=$1
 cd "$module"
 packages=$2
 shift 2
+set -- -vet=off -ldflags=-w "$@" # a third of the linker's time was for debuggers
 
 runner=gotest.tools/gotestsum@v1.13.0
-if [ "${CI:-}" != true ] || ! go run "$runner" --version; then
+if [ -z "${UNSTABLE:-}" ] || ! go run "$runner" --version; then
 	at_once=2 race=
 	for arg in "$@"; do
 		case $arg in
@@ -48,7 +49,7 @@ if grep -F 'goleak: Errors on' "$events" >&2; then
 	echo "gotest.sh: a goroutine is left, whatever later runs say" >&2
 	exit 1
 fi
-[ -z "${UNSTABLE:-}" ] || comm -12 <(names fail) <(names pass) >>"$UNSTABLE"
+comm -12 <(names fail) <(names pass) >>"$UNSTABLE"
 if comm -23 <(names fail) <(names pass) | grep . >&2; then
 	echo "gotest.sh: no later run of these has passed" >&2
 	exit 1

@@ -63,11 +63,19 @@ func TestConformance_Prefix(t *testing.T) {
 	contract.Run(t, writers.WithPrefix("lock:").InVirtualTime())
 }
 
-func TestConformance_Cluster(t *testing.T) { t.Parallel(); contract.Run(t, writers.OnCluster(t)) }
+func TestConformance_Cluster(t *testing.T) {
+	t.Parallel()
+	locktest.InTestServers(t)
+	contract.Run(t, writers.OnCluster(t))
+}
 
 func TestConformance_Masters(t *testing.T) { t.Parallel(); contract.Run(t, writers.OnMasters(t)) }
 
-func TestConformance_Sentinel(t *testing.T) { t.Parallel(); contract.Run(t, writers.OnSentinels(t)) }
+func TestConformance_Sentinel(t *testing.T) {
+	t.Parallel()
+	locktest.InTestServers(t)
+	contract.Run(t, writers.OnSentinels(t))
+}
 
 func TestFaults_Cluster(t *testing.T) {
 	locktest.InTestServers(t)
@@ -121,7 +129,6 @@ func TestReadersConformance_Cluster(t *testing.T) {
 
 func TestReadersConformance_Masters(t *testing.T) {
 	t.Parallel()
-	locktest.InTestServers(t)
 	contract.Run(t, readers.OnMasters(t))
 }
 

@@ -17,8 +17,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
+	"strings"
 
 	"github.com/holdfast-go/holdfast/examples/internal/demo"
 	"github.com/holdfast-go/holdfast/fair"
@@ -37,7 +37,11 @@ func sale(ctx context.Context) error {
 	if *items < 1 {
 		return errors.New("-items: at least 1")
 	}
-	libraries, err := libraries(ctx)
+	here, err := here(ctx)
+	if err != nil {
+		return err
+	}
+	libraries, err := libraries(ctx, here)
 	if err != nil {
 		return err
 	}
@@ -51,7 +55,7 @@ func sale(ctx context.Context) error {
 		return err
 	}
 
-	java := exec.CommandContext(ctx, "java", "-cp", libraries, filepath.Join(here(), "Seller.java"), redis.Address, lock, stock)
+	java := exec.CommandContext(ctx, "java", "-cp", libraries, filepath.Join(here, "Seller.java"), redis.Address, lock, stock)
 	java.Stderr = os.Stderr
 	if _, err := java.StdinPipe(); err != nil { // Java ends when it is closed
 		return err
@@ -106,12 +110,12 @@ func sell(ctx context.Context, redis *demo.Redis, lock, stock string) (sold int,
 }
 
 // libraries is the class path of Seller.java, which Maven downloads once.
-func libraries(ctx context.Context) (string, error) {
-	file := filepath.Join(here(), "target", "classpath")
+func libraries(ctx context.Context, here string) (string, error) {
+	file := filepath.Join(here, "target", "classpath")
 	if _, err := os.Stat(file); err != nil {
 		fmt.Println("Maven downloads what Java needs.")
 		mvn := exec.CommandContext(ctx, "mvn", "-q", "-B", "-ntp", "dependency:build-classpath", "-Dmdep.outputFile="+file)
-		mvn.Dir = here()
+		mvn.Dir = here
 		if out, err := mvn.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("mvn: %w\n%s", err, out)
 		}
@@ -120,8 +124,11 @@ func libraries(ctx context.Context) (string, error) {
 	return string(list), err
 }
 
-// here is the folder of this file.
-func here() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Dir(file)
+// here is the folder of Seller.java.
+func here(ctx context.Context) (string, error) {
+	dir, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", "github.com/holdfast-go/holdfast/examples/sidebyside").Output()
+	if err != nil {
+		return "", fmt.Errorf("go list: %w", err)
+	}
+	return strings.TrimSpace(string(dir)), nil
 }
