@@ -39,7 +39,7 @@ var (
 	ErrClosed = errors.New("locker closed")
 	// ErrTooManyWaiters: the key has as many waiters as WithMaxWaiters allows.
 	ErrTooManyWaiters = errors.New("too many waiters")
-	// ErrUnavailable: Redis failed; the lock was surely not acquired. (The effects of an
+	// ErrUnavailable: Redis failed; the lock was definitely not acquired. (The effects of an
 	// earlier attempt of the same wait are being undone.)
 	ErrUnavailable = errors.New("redis unavailable")
 	// ErrUnknown: the outcome is not known, as no answer came, or none in time to trust the
@@ -70,7 +70,7 @@ var ErrHeld = errors.New("held by another")
 
 // QuorumError is the error of a multilock call to which too few nodes said yes, for
 // errors.As. It matches ErrNotAcquired only if others hold the lock on most of the nodes
-// that answered, and if these could have been a quorum. Else it matches ErrUnavailable or
+// that answered, and if these could have been a quorum. Otherwise it matches ErrUnavailable or
 // ErrUnknown, or none of them if so many nodes refused that no quorum is left.
 type QuorumError struct {
 	Nodes []NodeError // in the order of the clients

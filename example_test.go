@@ -109,7 +109,7 @@ func ExampleMaxHold() {
 	// Output: true
 }
 
-// A lease that nobody unlocks does not hold its key for ever.
+// A lease that nobody unlocks does not hold its key forever.
 func ExampleWithMaxHold() {
 	ctx, locker, stop := demo(holdfast.WithMaxHold(100 * time.Millisecond)) // a service would take an hour
 	defer stop()

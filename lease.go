@@ -45,7 +45,7 @@ func LeaseFrom(ctx context.Context) *Lease {
 // the release goes on in the background for up to a lease, and after that Redis has freed
 // the key in any case; for a nested entry, the count that Redis shows may be too high until
 // then. If Redis refuses the release, the cause as it is; the release goes on in the
-// background, unless it can never succeed. That of a nested entry does not: the next nested call or
+// background, unless it can never succeed. That of a nested entry does not go on: the next nested call or
 // Unlock corrects the count. The entry has ended whatever Unlock returns.
 //
 // One round trip, on a quorum one to each node; none if the lock goes to a waiter of the

@@ -63,7 +63,7 @@ type Operator interface {
 	Inspect(ctx context.Context, key string) (Status, error)
 
 	// Locks returns an iterator over the locks that are held whose keys begin with prefix, in
-	// no order. It covers this locker's Redis and prefix, with the locks of other libraries. Each lock
+	// no order. It covers this locker's Redis and prefix, including locks of other libraries. Each lock
 	// is yielded once, as it was when Redis was asked. It leaves out what Inspect refuses, such as data of an
 	// application or a lock of another layout (rwlock and semaphore each have one), and a free key
 	// for which others wait.
@@ -79,7 +79,7 @@ type Operator interface {
 	Locks(ctx context.Context, prefix string) iter.Seq2[Status, error]
 
 	// ForceUnlock, for operators, frees key from any holder and reports whether it was
-	// held. A lease that this locker had before the call ends at once. Another holder
+	// held. A lease that this locker had before the call ends immediately. Another holder
 	// learns of it at its next renewal, or never with a fixed lease, and believes in its
 	// lease until then. ForceUnlock leaves a key alone, with an error, if it is not a lock
 	// but data of an application, or a lock of another layout. ErrUnknown: the key may

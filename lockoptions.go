@@ -44,7 +44,7 @@ func WaitAtMost(d time.Duration) LockOption {
 
 // OnPlace calls f with the place of a call that waits with fair in the queue of all processes:
 // 1 is the next to get the key. f runs on the goroutine of the call, when it has entered the
-// queue, and then as it moves up: at once when this locker gets the key, else with the next
+// queue, and then as it moves up: immediately when this locker gets the key, else with the next
 // heartbeat, up to a fifth of fair.WithWaiterTTL later. It costs no call to Redis.
 //
 // A place may be too high: the dead count until they are removed, and a heartbeat asks only

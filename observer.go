@@ -39,7 +39,7 @@ const (
 	ByReentry  How = "re-entry" // by a context bound to a lease
 )
 
-// AcquiredEvent: an entry has begun. If its caller has gone meanwhile, it is released at once,
+// AcquiredEvent: an entry has begun. If its caller has gone meanwhile, it is released immediately,
 // and the call is also Failed.
 type AcquiredEvent struct {
 	Key    string
@@ -72,7 +72,7 @@ type LostEvent struct {
 type RenewedEvent struct {
 	Key  string
 	Late time.Duration // after it was due, a third of a lease after the last; two thirds would lose it
-	Err  error         // nil: Redis has confirmed it. Else the next try comes soon, or Lost
+	Err  error         // nil: Redis has confirmed it. Otherwise the next try comes soon, or Lost
 }
 
 // WokenEvent: a message of Redis has woken the waiters of a key here, for a release or, with

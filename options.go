@@ -82,7 +82,7 @@ func WithLocalHandover(d time.Duration) Option {
 func WithFencing() Option { return option(func(s *Settings) { s.Fencing = true }) }
 
 // WithFenceExpiry sets how long Redis keeps the fence counter of a key after its last
-// acquire. Default 7 days; 0 keeps it for ever, which is needed beside Redisson's fenced
+// acquire. Default 7 days; 0 keeps it forever, which is needed beside Redisson's fenced
 // locks, as those would start again at 1. Needs WithFencing.
 func WithFenceExpiry(d time.Duration) Option {
 	return option(func(s *Settings) { s.FenceExpiry = &d })
@@ -99,14 +99,14 @@ func WithLogger(log *slog.Logger) Option { return option(func(s *Settings) { s.L
 func WithObserver(o Observer) Option { return option(func(s *Settings) { s.Observer = &o }) }
 
 // WithMaxHold caps every renewed lease of this locker, so that one whose Unlock was forgotten
-// is not renewed for ever: d after the acquire, the locker releases the key, the lease ends
+// is not renewed forever: d after the acquire, the locker releases the key, the lease ends
 // with ErrLost, and the log says so. A shorter [MaxHold] of a call takes precedence; a longer one
 // is refused. A call that gets the lease by local handover, or shares it with other readers, has up to
 // WithLocalHandover less. Default none; at least 100 ms, and longer than WithLocalHandover.
 func WithMaxHold(d time.Duration) Option { return option(func(s *Settings) { s.MaxHold = d }) }
 
 // WithMaxWaiters bounds the waiters of one key in this locker, with rwlock the readers and the writers
-// by themselves. Beyond that, Lock and TryLockFor fail at once with ErrTooManyWaiters. Default 0: no bound.
+// by themselves. Beyond that, Lock and TryLockFor fail immediately with ErrTooManyWaiters. Default 0: no bound.
 func WithMaxWaiters(n int) Option { return option(func(s *Settings) { s.MaxWaiters = n }) }
 
 // WithMaxOutage sets how long a wait rides out a Redis that does not answer, or too few nodes
@@ -120,7 +120,7 @@ func WithMaxOutage(d time.Duration) Option { return option(func(s *Settings) { s
 // Each waits at most timeout for them (WAIT, on a connection of its own).
 // A lock or an entry that does not count is undone, and fails with ErrNotReplicated beside
 // ErrUnknown; a wait tries again, as with WithMaxOutage. Where the server refuses WAIT, as it
-// does to a user without that right, it fails at once with the cause. A renewal that does not
+// does to a user without that right, it fails immediately with the cause. A renewal that does not
 // count does not prolong the lease. Each costs a round trip more, and calls are not batched.
 // Default none. The time is in whole milliseconds; New refuses one that is too long for the
 // lease, and names the bound. For the kinds on one Redis.

@@ -129,7 +129,7 @@ func TestStolen(t *testing.T) {
 	}
 }
 
-// What the host disturbed is measured again, but not for ever. The report says how much the
+// What the host disturbed is measured again, but not forever. The report says how much the
 // host took from what counts.
 func TestDisturbedIsMeasuredAgain(t *testing.T) {
 	needServer(t)

@@ -68,7 +68,7 @@ func New(locker holdfast.Locker, group string, opts ...holdfast.LockOption) (*El
 //
 // Run unlocks only after lead has returned, or has panicked or ended its goroutine; that is to
 // resign. If the term was lost by then, Run drops what lead has returned, and campaigns again.
-// Else it returns that, joined with [holdfast.ErrReleased], ErrClosed or ErrWrongType if one of
+// Otherwise it returns that, joined with [holdfast.ErrReleased], ErrClosed or ErrWrongType if one of
 // these ended the lease before lead did. So a leader resigns, and Run ends, when lead returns in
 // its term, and when ctx ends and lead has returned.
 //
@@ -102,7 +102,7 @@ func (e *Election) Run(ctx context.Context, lead func(context.Context) error) er
 	}
 }
 
-// campaign waits for the lock. A first attempt tells at once whether another candidate leads.
+// campaign waits for the lock. A first attempt tells immediately whether another candidate leads.
 func (e *Election) campaign(ctx context.Context) (*holdfast.Lease, error) {
 	lease, err := e.locker.TryLock(ctx, e.group, e.opts...)
 	if errors.Is(err, holdfast.ErrNotAcquired) {

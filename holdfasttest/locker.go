@@ -8,7 +8,7 @@
 // [Locker.Outage] bring about what other processes and Redis would.
 //
 // It is simpler than a real lock: nothing takes time, no reply is lost, a lease ends at the
-// very moment at which Redis frees its key, and every holder learns of a loss at once.
+// very moment at which Redis frees its key, and every holder learns of a loss immediately.
 package holdfasttest
 
 import (

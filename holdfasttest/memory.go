@@ -303,7 +303,7 @@ func (w *waiter) take(now time.Time) *hold {
 	return d
 }
 
-// enter serves a call at once if that is possible. If the call has to wait, and may, its
+// enter serves a call immediately if that is possible. If the call has to wait, and may, its
 // waiter is left in the queue.
 func (m *memory) enter(ctx context.Context, l *Locker, key string, o holdfast.LockOptions, wait bool) (w *waiter, err error) {
 	m.do(func() {

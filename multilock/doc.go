@@ -10,7 +10,7 @@
 // It is Redlock, from Redis' page "Distributed Locks with Redis", in five steps:
 //
 //  1. Note the time, on the monotonic clock.
-//  2. Ask all nodes at once, with one owner, each for at most [WithNodeTimeout].
+//  2. Ask all nodes in parallel, with one owner, each for at most [WithNodeTimeout].
 //  3. The lock is held if a quorum (n/2+1 of n) said yes, with [WithClockFaults] some
 //     more, and lease − elapsed − margin is positive, with margin = lease/100 + 2 ms
 //     (Redlock: drift). That is Deadline: the lease from step 1 on, less the margin.
@@ -18,7 +18,7 @@
 //  5. After a failure, tell all nodes that were asked to forget the owner, and try again
 //     with a new owner, after a random delay that grows with each split vote. The message
 //     of a release cuts the delay: a waiter that has let as many releases pass as is
-//     usual tries at once, and the others up to four round trips later, as waiters that
+//     usual tries immediately, and the others up to four round trips later, as waiters that
 //     ask at the same moment split the votes. A locker learns what is usual for each of
 //     64 groups of keys.
 //
@@ -30,7 +30,7 @@
 //
 // Lock returns when enough nodes have said yes, and does not wait for the last answer. A
 // round fails when enough can no longer say yes, and it is known whether others have the
-// lock. Lock asks the missing nodes again at once, in the background, as a lease on exactly
+// lock. Lock asks the missing nodes again immediately, in the background, as a lease on exactly
 // a quorum of nodes survives the failure of none of them. The next renewal also adds the
 // lease, or a nested entry, on a node that lacks it; such a node does not count as a yes
 // for that renewal. A renewal is one call to each node for many leases. Unlock releases on
@@ -59,7 +59,7 @@
 //
 // So a restart, a FLUSHALL or a failover costs a vote for one longest lease, and nothing else. New
 // nodes have no vote until then either: Lock waits and logs why, TryLock says so in its error. If no
-// lease can be held, as on new nodes, [Locker.DeclareNothingHeld] gives them their vote at once. A node
+// lease can be held, as on new nodes, [Locker.DeclareNothingHeld] gives them their vote immediately. A node
 // that gets its first replica, or loses its last one for an hour, changes its replication ID, and that
 // costs its vote as well.
 //
@@ -73,14 +73,14 @@
 //
 // Two leases of a key are never both alive as long as the nodes' clocks do not jump,
 // whatever else happens to any number of nodes: they may be away, stand still, restart, be
-// emptied or promoted. Clocks may differ; they must run at rates within 1 %.
+// emptied or promoted. Clocks may differ; they must run at rates that differ by at most 1 %.
 //
 // If a node's clock jumps ahead, the lease is gone there, and the node votes for another.
 // A lease survives that once every working node has it and its last renewal: as long as
 // the nodes that lack it and the nodes with a wrong clock are together no more than
 // n − quorum, one of three, two of five. But Lock returns a lease, and a renewal counts,
 // when a quorum has it, and at that moment one clock may let a second holder in. A missing
-// node gets the lease when it answers or is asked again. That is at once, unless a rival's
+// node gets the lease when it answers or is asked again. That is immediately, unless a rival's
 // round has left something there: undoing it takes up to one lease if the rival died. A
 // clock that has jumped counts as wrong until the leases of that moment are over.
 //
@@ -109,7 +109,7 @@
 //	- and all nodes then lose their  go back
 //	  counters, even one by one
 //
-// A node loses its counters and votes at once after a jump beyond [holdfast.WithFenceExpiry] and
+// A node loses its counters and votes immediately after a jump beyond [holdfast.WithFenceExpiry] and
 // back, or after a restart and a jump that ends its time without a vote.
 //
 // Martin Kleppmann [1] holds that an algorithm which relies on bounded delays and clocks

@@ -72,7 +72,7 @@ func newLocker(clients []rueidis.Client, c engine.Config, settings quorum.Config
 
 // DeclareNothingHeld states that no lease of these nodes is held or will be taken before it
 // returns: the nodes are new, or all programs have been stopped for the longest lease (see
-// [WithMaxLease]). Then no node can have forgotten a lease, and all nodes vote at once, whichever
+// [WithMaxLease]). Then no node can have forgotten a lease, and all nodes vote immediately, whichever
 // client has marked them. It is for a script that a person runs to set up a deployment, never for
 // the start of a service: nodes without persistence look new after a restart, even one after
 // another, and the statement would give away what others hold. A lock needs no such call: it waits

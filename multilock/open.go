@@ -46,7 +46,7 @@ func Open(nodes []rueidis.ClientOption, opts ...holdfast.Option) (*Locker, error
 		case strings.Contains(o.InitAddress[0], "://"), strings.LastIndex(o.InitAddress[0], "@") > 0:
 			return nil, errs.Invalid("multilock: Open: node %d needs host and port as its InitAddress; rueidis.ParseURL reads a URL", i)
 		case o.Sentinel.MasterSet != "" || o.Standalone.EnableRedirect || len(o.Standalone.ReplicaAddress) > 0:
-			return nil, errs.Invalid("multilock: Open: node %d is no single server; make its client, and use New", i)
+			return nil, errs.Invalid("multilock: Open: node %d is not a single server; make its client, and use New", i)
 		}
 	}
 

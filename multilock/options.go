@@ -44,7 +44,7 @@ func WithMaxLease(d time.Duration) holdfast.Option {
 // two may hold the lock. It is for nodes that forget nothing (appendfsync always), for
 // servers without a run id or before Redis 7.0, and for deployments with other clients that
 // know no guard. Two addresses that lead to one server are then noticed within half a lease,
-// or by the next lock; with the guard, at once.
+// or by the next lock; with the guard, immediately.
 func WithoutRestartGuard() holdfast.Option {
 	return settings.Own[own]{Name: "multilock.WithoutRestartGuard", Set: func(o *own) { o.unguarded = true }}
 }

@@ -55,7 +55,7 @@
 //
 // While a slot migrates, scripts run on its new master as soon as the key has moved, and Redis keeps shard channels on the
 // old one until all keys have. A message of that time reaches nobody. The end of the migration wakes the listeners. (A
-// classic message reaches them at once, as it goes to all nodes.)
+// classic message reaches them immediately, as it goes to all nodes.)
 //
 // A master of which the client has not heard is introduced to it by an EXISTS of one of the channels, which is answered
 // MOVED.
@@ -79,7 +79,7 @@
 // are. If nobody does, the connection is replaced, and listeners look again. The channel is in the first SUBSCRIBE of the
 // connection: where it is, the others have been subscribed. It is dropped within about a second after all others.
 //
-// A new connection is asked for at once, and its channels are joined, but not live, until the answer is good. That costs
+// A new connection is asked for immediately, and its channels are joined, but not live, until the answer is good. That costs
 // the first listeners of a connection one round trip. Whoever looks at every new epoch misses nothing that was published
 // before. A connection that is deaf from the start is kept for a second or two, the next ones for twice as long each, up to
 // 30 s: it becomes live if the calls follow it. Until then its listeners look at their keys in time. Those at a replica are woken
@@ -95,7 +95,7 @@
 // # Failures
 //
 //   - Connection lost (server restarted, CLIENT KILL, slow listener dropped by client-output-buffer-limit): all live
-//     listeners are woken at once and find Live false. The loop connects again, at once if the connection had stood for
+//     listeners are woken immediately and find Live false. The loop connects again, immediately if the connection had stood for
 //     100 ms, else after up to 1 ms, doubled up to 1 s, with jitter, and subscribes all wanted channels.
 //   - Server away: a connection that nobody takes costs the server nothing, so the next one is tried after a sixteenth of the
 //     time for which it has been away, at most after 50 ms.

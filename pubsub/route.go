@@ -27,7 +27,7 @@ func (s *Subscriber) home(name string) *node {
 	return n
 }
 
-// stray has route look at once where channels belong.
+// stray has route look immediately where channels belong.
 func (s *Subscriber) stray() { loop.Nudge(s.strayed) }
 
 // route brings each channel of a Cluster to the master of its slot, and ends with Close. It asks for the slots anew when

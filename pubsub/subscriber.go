@@ -36,7 +36,7 @@ type Subscriber struct {
 type pace struct {
 	first, most time.Duration // back-off after a failure: doubles from first to most
 	away, long  time.Duration // back-off while the server is away: grows from away to long, and is a sixteenth of its absence
-	stood       time.Duration // after a connection that lasted longer, the first try is at once
+	stood       time.Duration // after a connection that lasted longer, the first try is immediately
 	refused     time.Duration // back-off after a refusal that only an operator can lift
 	slow        time.Duration // after which a connection that does not come is logged: a dial has ended by then
 	answer      time.Duration // longest wait for the answer to a command
@@ -112,7 +112,7 @@ func NewCluster(
 }
 
 // Subscribe adds a listener to the channel of exactly this name. It neither blocks nor fails: the subscription becomes
-// live when the server has confirmed it (at once if the channel is live already), is subscribed again after every
+// live when the server has confirmed it (immediately if the channel is live already), is subscribed again after every
 // loss of the connection, and lasts until its Close. After the Subscriber's Close it never becomes live.
 // Cost: one SUBSCRIBE for the first listener of a channel. The same SUBSCRIBE also carries other new channels and, except
 // on a Cluster, the Subscriber's own channel if there is none yet. Other listeners cost nothing. On a new connection also a

@@ -45,18 +45,18 @@ func (l *link) verify(n *node) {
 		case l.ctx.Err() != nil, name == "" && err == nil:
 		case err == nil:
 			retry.last = 0
-			n.answered(l)
+			n.goLive(l)
 		case err == errDeaf && n.keepForNow(l, began): // the calls may follow it
 		case err == errDeaf, errors.Is(err, rueidis.ErrClosing):
 			l.cancel(errDeaf)
 		case err == errOwnRefused, hasCode(err, "NOPERM", "unknown command"):
 			n.reportUnverified(err)
-			n.answered(l)
+			n.goLive(l)
 			pause = l.pace.deaf
 		default:
 			if pause = retry.next(); retry.last == retry.most && refusedOddly(err) {
 				n.reportUnverified(err)
-				n.answered(l)
+				n.goLive(l)
 			}
 		}
 	}
@@ -138,9 +138,9 @@ func (s *Subscriber) hasListener(name string) error {
 	return err
 }
 
-// answered has the channels live, as the connection is not deaf or nobody can ask. What was published before that is for
+// goLive has the channels live, as the connection is not deaf or nobody can ask. What was published before that is for
 // the listeners to look for.
-func (n *node) answered(l *link) {
+func (n *node) goLive(l *link) {
 	n.s.mu.Lock()
 	defer n.s.mu.Unlock()
 	n.deaf = 0

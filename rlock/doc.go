@@ -13,9 +13,9 @@
 //	start of the last acquire or renewal that succeeded + lease − margin
 //	margin = lease/100 + 2 ms
 //
-// on the monotonic clock. The start, not the reply, since the lease counts from
-// somewhere in between. So a lease ends here before Redis can give the key to
-// anybody else, as long as clocks advance at rates within 1 %.
+// on the monotonic clock. It counts from the start, not from the reply, as Redis began the
+// lease somewhere in between. So a lease ends here before Redis can give the key to
+// anybody else, as long as clocks advance at rates that differ by at most 1 %.
 //
 // # The states of a lease
 //
@@ -24,7 +24,7 @@
 //	             ▼      │
 //	Lock ──▶    held ───┴── Unlock ─────────▶ ErrReleased
 //	             │  └────── Close ──────────▶ ErrClosed
-//	             ├── Redis says "not yours" ▶ ErrLost, at once
+//	             ├── Redis says "not yours" ▶ ErrLost, immediately
 //	             ├── no answer ─────────────▶ ErrLost, at the trusted deadline
 //	             └── MaxHold is over ───────▶ ErrLost, and the key is released
 //

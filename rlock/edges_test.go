@@ -145,7 +145,7 @@ func TestG3_ANestedUnlockThatWaitsSeesNoLoss(t *testing.T) {
 	require.NoError(t, outer.Unlock(ctx))
 }
 
-// Close also gives back fences that were reserved for handovers. Else those of the next hold
+// Close also gives back fences that were reserved for handovers. Otherwise those of the next hold
 // would be ahead of the clock, and go back after a loss of memory.
 func TestG10_CloseGivesReservedNumbersBack(t *testing.T) {
 	s := redistest.Start(t)

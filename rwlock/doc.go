@@ -11,7 +11,7 @@
 // layout of Redisson, whose read/write locks are shared. Beside the hash, each owner has a timeout
 // key, which lasts as long as its lease. An owner without one is dead: whoever asks next removes
 // it, so a crashed reader delays a writer by its lease at most, however many others renew
-// theirs. A holder believes in its lease until its trusted deadline, as described in package rlock.
+// theirs. A holder trusts its lease until its trusted deadline, as described in package rlock.
 //
 // For that, an acquire, a release and an Inspect cost Redis a PTTL for each hold of the key: 500 of them
 // while 500 processes read.
@@ -52,7 +52,7 @@
 // A context bound to a write lease may take the read lock of its key, and then release the write
 // lock: others read beside it from then on (downgrade). The contexts that are bound to the write lease,
 // such as that of its Do, end with it. A context bound to a read lease
-// that asks for the write lock gets [holdfast.ErrUpgrade] at once, as it would deadlock.
+// that asks for the write lock gets [holdfast.ErrUpgrade] immediately, as it would deadlock.
 //
 // # Fences
 //

@@ -49,7 +49,7 @@ func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) err
 }
 
 // Lock waits until it has key for a writer or ctx ends; see [holdfast.Locker]. On a context bound to
-// a live read lease of this Locker on key it returns [holdfast.ErrUpgrade] at once.
+// a live read lease of this Locker on key it returns [holdfast.ErrUpgrade] immediately.
 //
 // A free key costs one round trip. A wait costs the subscription and its end, an attempt after
 // each message of a release, and one each second.
@@ -78,7 +78,7 @@ func (l *RLocker) Do(ctx context.Context, key string, f func(context.Context) er
 // write lease of the same Locker on key gets the read lock beside it.
 //
 // As long as a reader of this locker has key, one call in each [holdfast.WithLocalHandover] asks
-// Redis whether a writer waits, and the others make none. Else it costs what a writer's Lock does.
+// Redis whether a writer waits, and the others make none. Otherwise it costs what a writer's Lock does.
 func (l *RLocker) Lock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
 	return l.engine.Lock(ctx, key, opts...)
 }

@@ -136,7 +136,7 @@ func TestG9_AContextEndsTheQuestionWhetherToShare(t *testing.T) {
 	})
 }
 
-// A cap counts from the acquire of a hold, so readers share a capped one for a tenure only. Else one that
+// A cap counts from the acquire of a hold, so readers share a capped one for a tenure only. Otherwise one that
 // has just begun could be ended.
 func TestG9_ReadersShareACappedHoldForATenure(t *testing.T) {
 	s := redistest.Start(t)

@@ -20,7 +20,7 @@ const NoExpiry time.Duration = -1
 // Acquired is the answer to an acquire: OK, Gone, or held by another for
 // Remaining.
 type Acquired struct {
-	// OK: the owner holds the key since this call. If the call was repeated, it may have
+	// OK: the owner has held the key since this call. If the call was repeated, it may have
 	// held it since an earlier one.
 	OK bool
 	// Gone: the owner was given up by GiveUp and will not get the key any
@@ -32,7 +32,7 @@ type Acquired struct {
 	// Fence and FenceEnd are the first and the last number reserved for this
 	// hold, if OK and by AcquireFenced.
 	Fence, FenceEnd int64
-	// Split: nobody may hold the key: owners that asked a quorum at once have each
+	// Split: perhaps nobody holds the key: owners that asked a quorum at once have each
 	// got some nodes of it. Never set by one node.
 	Split bool
 	// Agreed: others have agreed on this number of permits; 0: not on another.
@@ -42,7 +42,7 @@ type Acquired struct {
 	Why error
 }
 
-// Acquire takes key for owner if it is free, for one lease from now. Else it
+// Acquire takes key for owner if it is free, for one lease from now. Otherwise it
 // changes nothing.
 //
 // It may be repeated when its reply is lost: a repeat that finds the owner's
@@ -56,7 +56,7 @@ func (r *Redis) Acquire(ctx context.Context, key, owner string, lease time.Durat
 	return r.take(ctx, parseAcquired, acquire, 2, key, tombstone(key, owner), owner, millis(lease), r.one)
 }
 
-// AcquireAll takes all of keys at once, keys[i] for owners[i], for one lease from
+// AcquireAll takes all of keys in one call, keys[i] for owners[i], for one lease from
 // now; if one of them is not free it changes nothing, and OK is false. So it is if they have
 // to be of one slot and are of several: without a call where [Redis.BySlot] says so. It may be
 // repeated as Acquire; GiveUp undoes each.
@@ -95,7 +95,7 @@ type Fencing struct {
 	// the counter runs ahead of the server's clock it gets fewer, at least one.
 	Reserve int64
 	// Expiry is for how long the counter outlives its last acquire, in whole
-	// milliseconds; 0: for ever. A counter without expiry keeps none.
+	// milliseconds; 0: forever. A counter without expiry keeps none.
 	Expiry time.Duration
 }
 

@@ -37,7 +37,7 @@ func moving(t *testing.T, c *redistest.Cluster, key string) (slot int, to *redis
 }
 
 // While a slot moves, a call that names a key on either side is answered TRYAGAIN. It is
-// made again until the slot has moved, or surely not done.
+// made again until the slot has moved, or definitely not done.
 func TestClusterSlotMoves(t *testing.T) {
 	redistest.NeedRedis7(t, "6.2 answers ASK")
 	c, n := onCluster(t, 3, 0)
@@ -128,7 +128,7 @@ func TestClusterRenewsPermitsWhileASlotMoves(t *testing.T) {
 	c.EndMigration(t, slot, to)
 }
 
-// A call that meets a cluster that is down is made again, and surely not done if that lasts.
+// A call that meets a cluster that is down is made again, and definitely not done if that lasts.
 func TestClusterIsDown(t *testing.T) {
 	c, n := onCluster(t, 1, 0)
 	s, slot := c.Masters(t)[0], fmt.Sprint((c.Slot(t, "k")+1)%cluster.Slots)

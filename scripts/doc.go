@@ -14,7 +14,7 @@
 //
 // A lock is free when its hash is absent; of a read/write lock and of permits, only entries that have
 // not run out count. An owner is client-uuid:number. A hash with another field, or with more than one,
-// is no lock but somebody's data: acquires, heartbeats, Inspect and ForceRelease refuse it, and nothing
+// is not a lock but somebody's data: acquires, heartbeats, Inspect and ForceRelease refuse it, and nothing
 // here changes it. So it is with read/write locks, which have a field mode, and with a lock for the
 // calls of [ReadWrite]. The list and the sorted set of a queue name the same owners and vanish with the
 // last of them. If all waiters die, they expire a week after the last heartbeat that moved scores on,
@@ -84,7 +84,7 @@
 //
 // # Outcomes
 //
-// A call is done, surely not done, or its outcome is unknown; [OutcomeOf] decides which. It
+// A call is done, definitely not done, or its outcome is unknown; [OutcomeOf] decides which. It
 // divides the second and the third into what waiting may cure and what it cannot: a proxy
 // may refuse, in words of its own, a call that the server has carried out. "Surely not done"
 // can be said because every script checks its arguments before its first write. It also

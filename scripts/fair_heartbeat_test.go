@@ -109,7 +109,7 @@ func (r *harness) lastsAnHour() {
 	}
 }
 
-// A queue of which all waiters die does not stay for ever. The first to enter sets an expiry,
+// A queue of which all waiters die does not stay forever. The first to enter sets an expiry,
 // and a heartbeat that moves scores on moves it on.
 func TestG7_QueuesExpire(t *testing.T) {
 	r := newHarness(t)

@@ -257,7 +257,7 @@ func TestJava_ANewTurn(t *testing.T) {
 	for range 2 {
 		r.javaEnters(ofJ(1))
 		r.requireTurn(ofJ(1), 250*time.Millisecond, func() { require.True(t, r.release(ofA(1)).HeartbeatSoon) })
-		require.Positive(t, number(t, r.s, "PTTL", heartbeats("k")), "kept for ever")
+		require.Positive(t, number(t, r.s, "PTTL", heartbeats("k")), "kept forever")
 		until(t, func() bool { return !r.heartbeat(clientB).HeartbeatSoon })
 		r.requireQueue()
 		r.acquire(ofA(1))

@@ -19,11 +19,11 @@ type Outcome int
 const (
 	// Done: the script ran and its reply is known.
 	Done Outcome = iota
-	// Unavailable: surely nothing was done, and the same call may succeed
+	// Unavailable: definitely nothing was done, and the same call may succeed
 	// later: Redis cannot be reached, is loading, is read-only, is busy, is out
 	// of memory and the like.
 	Unavailable
-	// Refused: surely nothing was done, and waiting does not cure it: a wrong
+	// Refused: definitely nothing was done, and waiting does not cure it: a wrong
 	// password, a missing right, a key of a wrong type, a bad argument, a
 	// context that was over before anything was sent, a closed client. A
 	// password, or a right to run scripts, that the [Redis] had before is Unavailable.

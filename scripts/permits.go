@@ -40,7 +40,7 @@ func PermitsChannel(key string) string { return named("holdfast_permits_channel"
 // permitRecord returns the hash with the number of permits of key, and with the entries of its owners.
 func permitRecord(key string) string { return named(check.PermitsPrefix, key) }
 
-// Acquire takes one of the permits of key for owner, for one lease from now. Else it changes
+// Acquire takes one of the permits of key for owner, for one lease from now. Otherwise it changes
 // nothing: Remaining is of the lease that ends first, or others have Agreed on another number.
 // It may be repeated as [Redis.Acquire]; End in doubt undoes what an unanswered call may have done.
 func (p *Permits) Acquire(ctx context.Context, key, owner string, lease time.Duration) (Acquired, error) {

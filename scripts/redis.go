@@ -20,7 +20,7 @@ import (
 // Redis runs the scripts on one Redis: a server, a Sentinel set, or a Redis Cluster, there on the node that has the key's
 // slot. Its methods may be called concurrently. Each is one round trip if it says no other number. It
 // takes one more where Redis does not know the script yet or names another node, and one call also asks
-// whether Redis is too old. Else they send nothing twice by themselves. They wait until the reply comes
+// whether Redis is too old. Otherwise they send nothing twice by themselves. They wait until the reply comes
 // or ctx ends, and should be given a deadline. [OutcomeOf] says what an error means.
 type Redis struct {
 	RedisSettings // immutable after NewRedis
@@ -221,7 +221,7 @@ func (r *Redis) explained(ctx context.Context, err error) error {
 
 // errLeft is the error of a call whose connection the client has closed as it went over to another
 // server. The client is not closed, although rueidis says so, and the call may have run.
-var errLeft error = left{errors.New("the client has gone over to another server during the call")}
+var errLeft error = left{errors.New("the client switched to another server during the call")}
 
 type left struct{ error }
 

@@ -15,13 +15,13 @@
 // whose score is the end of its lease on the clock of the server. An owner has its permit while its
 // score is later than that clock. No client's clock counts. A hash beside it,
 // holdfast_permits:{key}, has the number of permits, and what people see of the owners.
-// The holder itself knows for how long it may believe in its lease: until its trusted deadline,
+// The holder itself knows for how long it may trust its lease: until its trusted deadline,
 //
 //	start of the last acquire or renewal that succeeded + lease − margin
 //	margin = lease/100 + 2 ms
 //
 // on the monotonic clock. So a lease ends here before Redis can give the permit to anybody else, as
-// long as clocks advance at rates within 1 %. The states of a lease are those of package rlock.
+// long as clocks advance at rates that differ by at most 1 %. The states of a lease are those of package rlock.
 //
 // # The number of permits
 //
@@ -44,7 +44,7 @@
 //     latest when the first lease should have ended.
 //   - Redis is away: waits ride it out for [holdfast.WithMaxOutage]; holders go on until their
 //     trusted deadlines.
-//   - Redis loses its memory: others may get permits while holders still believe in theirs, until
+//   - Redis loses its memory: others may get permits while holders still trust theirs, until
 //     the next renewal of these. If the clock of the server jumps ahead, leases end early there, with
 //     the same effect; if it jumps back, crashed holders keep their permits for longer.
 //   - Somebody deletes the hash, or Redis evicts it: no permit is given until the next renewal of a

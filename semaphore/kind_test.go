@@ -57,7 +57,7 @@ func TestF8_OptionsAreRefused(t *testing.T) {
 	for _, n := range []int{0, -1, semaphore.MaxPermits + 1} {
 		_, err := semaphore.New(client, n)
 		require.ErrorContains(t, err, "semaphore: New")
-		require.ErrorContains(t, err, "permits: not from 1 to 10000")
+		require.ErrorContains(t, err, "permits, 1 to 10000 are allowed")
 		require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
 		l, err := semaphore.New(client, 3)
 		require.NoError(t, err)

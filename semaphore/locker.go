@@ -56,9 +56,9 @@ func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) err
 }
 
 // Lock waits until it has a permit of key or ctx ends; see [holdfast.Locker]. If others use key with
-// another number of permits, it fails at once with a [holdfast.PermitsError].
+// another number of permits, it fails immediately with a [holdfast.PermitsError].
 //
-// Waiters of this locker are served about in the order in which they came. Between processes there is
+// Waiters of this locker are served roughly in the order in which they came. Between processes there is
 // no order, and one that is much nearer to Redis than another may have far more turns.
 //
 // A free permit costs one round trip. A wait costs one attempt before it; and for all waiters of

@@ -32,7 +32,7 @@
 //
 // A hold is alive in every state but ended, and it may end from each of them:
 //
-//   - by [NotOurs], at once: [ErrNotOurs];
+//   - by [NotOurs], immediately: [ErrNotOurs];
 //   - by the trusted deadline: [ErrDeadline], or [ErrFixedLease] if it was not to be renewed;
 //   - by the end of [Terms].MaxHold: [ErrMaxHold]. The lease is probably still ours then, and should be released;
 //   - by [Watchdog.Forget], for which [Config].Ended is not called.

@@ -63,7 +63,7 @@ func (e *Elector) IsLeader(ctx context.Context) error { return e.election.IsLead
 // [election.Election.Bind].
 func (e *Elector) Bind(ctx context.Context) context.Context { return e.election.Bind(ctx) }
 
-// Close gives up the leadership, so that another process may have it at once, and waits for
+// Close gives up the leadership, so that another process may have it immediately, and waits for
 // the goroutine. It takes no longer than Unlock of [holdfast.Lease]. Shut the scheduler down
 // first: jobs that still run lose their protection.
 func (e *Elector) Close() {

@@ -84,7 +84,7 @@ func ofUniversal(o redis.UniversalOptions) (rueidis.ClientOption, error) {
 		return ofFailover(o.Failover())
 	case len(o.Addrs) > 1 || o.IsClusterMode:
 		if o.DB != 0 {
-			return rueidis.ClientOption{}, errs.Invalid("DB is %d, and a Redis Cluster has no other than 0", o.DB)
+			return rueidis.ClientOption{}, errs.Invalid("DB is %d, but a Redis Cluster has only DB 0", o.DB)
 		}
 		return ofCluster(o.Cluster())
 	default:

@@ -214,7 +214,7 @@ func TestOptions_Refused(t *testing.T) {
 	refuse("SentinelAddrs or MasterName is empty", &redis.FailoverOptions{MasterName: "m"})
 	refuse("SentinelAddrs or MasterName is empty", &redis.FailoverOptions{SentinelAddrs: []string{"a:1"}})
 	refuse("Protocol is 4; 2 and 3 are known", &redis.Options{Protocol: 4})
-	refuse("DB is 1, and a Redis Cluster has no other than 0", &redis.UniversalOptions{Addrs: []string{"a:1", "b:2"}, DB: 1})
+	refuse("DB is 1, but a Redis Cluster has only DB 0", &redis.UniversalOptions{Addrs: []string{"a:1", "b:2"}, DB: 1})
 	refuse("ReadOnly with MasterName has a lock ask replicas, and only a master can give one", &redis.UniversalOptions{MasterName: "m", ReadOnly: true})
 }
 

@@ -70,7 +70,7 @@ func (c *config) serve(locks holdfast.Locker, key string, next http.Handler, rw 
 			next.ServeHTTP(w, r.WithContext(ctx))
 			ended = context.Cause(ctx)
 		}()
-		if !w.answered && (over(ended) || over(h.err)) {
+		if !w.responded && (over(ended) || over(h.err)) {
 			fail(rw, http.StatusServiceUnavailable)
 		}
 	case err := <-h.done:

@@ -11,18 +11,18 @@ import (
 // use [http.ResponseController].
 type writer struct {
 	http.ResponseWriter
-	answered bool
+	responded bool
 }
 
 func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *writer) WriteHeader(status int) {
-	w.answered = w.answered || status >= http.StatusOK || status == http.StatusSwitchingProtocols
+	w.responded = w.responded || status >= http.StatusOK || status == http.StatusSwitchingProtocols
 	w.ResponseWriter.WriteHeader(status)
 }
 
 func (w *writer) Write(p []byte) (int, error) {
-	w.answered = true
+	w.responded = true
 	return w.ResponseWriter.Write(p)
 }
 
@@ -31,12 +31,12 @@ func (w *writer) Flush() { _ = w.FlushError() }
 // FlushError is what [http.ResponseController] calls.
 func (w *writer) FlushError() error {
 	err := http.NewResponseController(w.ResponseWriter).Flush()
-	w.answered = w.answered || !errors.Is(err, http.ErrNotSupported)
+	w.responded = w.responded || !errors.Is(err, http.ErrNotSupported)
 	return err
 }
 
 func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()
-	w.answered = w.answered || err == nil
+	w.responded = w.responded || err == nil
 	return conn, rw, err
 }

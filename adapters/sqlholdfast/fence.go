@@ -45,7 +45,7 @@ func (f fence) Value() (driver.Value, error) {
 		return nil, fmt.Errorf("holdfast: %w: the context is bound to no lease", ErrNoFence)
 	}
 	if f.lease.Fence() == 0 {
-		return nil, errs.Of("fence of", f.lease.Key(), fmt.Errorf("%w: its locker is without WithFencing", ErrNoFence))
+		return nil, errs.Of("fence of", f.lease.Key(), fmt.Errorf("%w: its locker was made without WithFencing", ErrNoFence))
 	}
 	return f.lease.Fence(), nil
 }

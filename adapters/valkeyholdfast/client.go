@@ -46,7 +46,7 @@ func ClientOption(o valkey.ClientOption) (rueidis.ClientOption, error) {
 	case o.ReplicaOnly:
 		return rueidis.ClientOption{}, errs.Invalid("valkeyholdfast: ReplicaOnly has a lock ask replicas, and only a master can give one")
 	case o.Standalone.EnableRedirect:
-		return rueidis.ClientOption{}, errs.Invalid("valkeyholdfast: Standalone.EnableRedirect is not tried with locks, which look for a master that has moved by themselves")
+		return rueidis.ClientOption{}, errs.Invalid("valkeyholdfast: Standalone.EnableRedirect has not been tested with locks, which find a master that has moved on their own")
 	}
 	opt := rueidis.ClientOption{
 		InitAddress: slices.Clone(o.InitAddress), ShuffleInit: o.ShuffleInit, ForceSingleClient: o.ForceSingleClient,

@@ -53,7 +53,7 @@ func (s *server) options(lease time.Duration) (o rueidis.ClientOption, err error
 		o, err = rueidis.ParseURL(u.String())
 	}
 	if err != nil { // which would repeat the URL
-		return o, errors.New("the URL of Redis is not understood; it should be as redis://user@host:6379/0")
+		return o, errors.New("the URL of Redis is not understood; it should look like redis://user@host:6379/0")
 	}
 	if _, given := u.User.Password(); given && s.url != "" {
 		return o, errors.New("--redis: all users of this machine can read a password there; use --password-file or $" + envPassword)
@@ -61,7 +61,7 @@ func (s *server) options(lease time.Duration) (o rueidis.ClientOption, err error
 	for _, address := range o.InitAddress {
 		_, port, _ := net.SplitHostPort(address)
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return o, fmt.Errorf("the URL of Redis has the port %q, which is none", port)
+			return o, fmt.Errorf("the URL of Redis has an invalid port %q", port)
 		}
 	}
 	for name := range u.Query() {

@@ -151,9 +151,9 @@ func (c *checkup) run(ctx context.Context) {
 	}
 }
 
-// answered returns the error of a server that did not answer. What the server refused to
+// noteRefusal returns the error of a server that did not answer. What the server refused to
 // tell becomes a note.
-func (c *checkup) answered(err error, asked, about string) error {
+func (c *checkup) noteRefusal(err error, asked, about string) error {
 	if err == nil || failed(err).status == statusAway {
 		return err
 	}

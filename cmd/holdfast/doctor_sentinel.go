@@ -37,7 +37,7 @@ func (s *server) checkSentinels(ctx context.Context) (all []finding, err error) 
 func (c *checkup) checkSentinel(ctx context.Context, set string) error {
 	about, err := c.Do(ctx, c.B().Arbitrary("SENTINEL", "MASTER", set).Build()).AsStrMap()
 	if err != nil {
-		return c.answered(err, "sentinel|master", "the settings of Sentinels")
+		return c.noteRefusal(err, "sentinel|master", "the settings of Sentinels")
 	}
 	number := func(name string) int {
 		n, _ := strconv.Atoi(about[name])

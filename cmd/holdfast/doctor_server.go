@@ -26,7 +26,7 @@ const failoverStart = holdfast.DefaultLease / 2
 func (c *checkup) checkInfo(ctx context.Context) error {
 	text, err := c.Do(ctx, c.B().Info().Build()).ToString()
 	if err != nil {
-		return c.answered(err, "info", "version, role, eviction, memory, connections, persistence, replicas")
+		return c.noteRefusal(err, "info", "version, role, eviction, memory, connections, persistence, replicas")
 	}
 	info := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -93,7 +93,7 @@ func (c *checkup) checkConfig(ctx context.Context) error {
 	for _, name := range names { // Redis 6.2 takes one at a time
 		reply, err := c.Do(ctx, c.B().ConfigGet().Parameter(name).Build()).AsStrMap()
 		if err != nil {
-			return c.answered(err, "config|get", strings.Join(names, ", "))
+			return c.noteRefusal(err, "config|get", strings.Join(names, ", "))
 		}
 		config[name] = reply[name]
 	}
@@ -133,7 +133,7 @@ func (c *checkup) checkClock(ctx context.Context) error {
 	reply, err := c.Do(ctx, c.B().Time().Build()).AsStrSlice()
 	after := time.Now()
 	if err != nil || len(reply) != 2 {
-		return c.answered(err, "time", "its clock")
+		return c.noteRefusal(err, "time", "its clock")
 	}
 	seconds, _ := strconv.ParseInt(reply[0], 10, 64)
 	micros, _ := strconv.ParseInt(reply[1], 10, 64)

@@ -81,7 +81,7 @@ func (c *checkup) trials() []trial {
 		{"WAIT is refused", "WithReplicas", false, func(ctx context.Context, _ string) error {
 			return c.Do(ctx, c.B().Arbitrary("WAIT", "0", "1").Build()).Error() // else on a connection of its own
 		}},
-		{"a message does not go through", "a waiter that is served at once (it looks once in each lease)", true, c.message},
+		{"a message does not go through", "a waiter that is served immediately (it looks once in each lease)", true, c.message},
 	}
 }
 

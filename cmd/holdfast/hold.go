@@ -76,7 +76,7 @@ func (h *hold) end() error {
 }
 
 // acquireUnless acquires the lock unless a signal comes first: then nothing is held. A second
-// signal ends holdfast at once; what it held ends with its lease.
+// signal ends holdfast immediately; what it held ends with its lease.
 func (r *run) acquireUnless(signals <-chan os.Signal, o rueidis.ClientOption) (*hold, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -103,7 +103,7 @@ func work(ctx context.Context, locker holdfast.Locker, run string) error {
 	}
 }
 
-// sell takes some milliseconds, and one time in 2000 for ever.
+// sell takes some milliseconds, and one time in 2000 forever.
 func sell(ctx context.Context) error {
 	if rand.N(2000) == 0 {
 		<-ctx.Done()

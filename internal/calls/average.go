@@ -10,7 +10,7 @@ import (
 type Average struct{ atomic.Int64 }
 
 // NoteRTT takes in the time of a round trip. One that took far longer than the others, as of a server
-// that stood still, counts little, and it makes room at once for one that is far shorter.
+// that stood still, counts little, and it makes room immediately for one that is far shorter.
 func (a *Average) NoteRTT(d time.Duration) {
 	switch old := time.Duration(a.Load()); {
 	case d < old/8:

@@ -29,9 +29,9 @@ type hidden struct{ context.Context }
 
 func (hidden) Deadline() (time.Time, bool) { return time.Time{}, false }
 
-// Hide returns ctx with its deadline hidden: a call with that context can be cancelled, and
+// HideDeadline returns ctx with its deadline hidden: a call with that context can be cancelled, and
 // keeps its place among the calls of its connection.
-func Hide(ctx context.Context) context.Context { return hidden{ctx} }
+func HideDeadline(ctx context.Context) context.Context { return hidden{ctx} }
 
 // After returns a context that ends after d, whose deadline is hidden.
 func After(base context.Context, d time.Duration) context.Context {
@@ -63,7 +63,7 @@ func (b *Bounds) ContextFor(caller context.Context) (ctx context.Context, done f
 	if caller.Done() == nil {
 		return b.Context(), func() {}
 	}
-	ctx, cancel := context.WithCancel(Hide(b.Context()))
+	ctx, cancel := context.WithCancel(HideDeadline(b.Context()))
 	stop := context.AfterFunc(caller, cancel)
 	return ctx, func() { stop(); cancel() }
 }

@@ -16,16 +16,16 @@ import (
 // must not hold up their caller. Safe for concurrent use.
 type Calls struct {
 	Bounds
-	stop     context.CancelFunc       // ends Base
-	epoch    time.Time                // immutable
-	server   func() string            // names the server in errors; nil: the backend's errors name it; immutable
-	serverOf func(name string) string // see PerServer; immutable
-	answered atomic.Int64             // of the one server: when it last answered, since epoch; 0: the last call failed
-	each     sync.Map                 // of servers by name: *atomic.Int64, as answered
-	block    bool                     // see Block; immutable
-	work     sync.WaitGroup           // calls of users, and of the background under way
-	mu       sync.Mutex
-	shut     bool // Go does nothing any more; guarded by mu
+	stop       context.CancelFunc       // ends Base
+	epoch      time.Time                // immutable
+	server     func() string            // names the server in errors; nil: the backend's errors name it; immutable
+	serverOf   func(name string) string // see PerServer; immutable
+	lastAnswer atomic.Int64             // of the one server: when it last answered, since epoch; 0: the last call failed
+	each       sync.Map                 // of servers by name: *atomic.Int64, as lastAnswer
+	block      bool                     // see Block; immutable
+	work       sync.WaitGroup           // calls of users, and of the background under way
+	mu         sync.Mutex
+	shut       bool // Go does nothing any more; guarded by mu
 }
 
 // New returns the calls of a locker with the given lease. server names its server in
@@ -126,12 +126,12 @@ func (c *Calls) NotePublic(name string, err error) error {
 	return err
 }
 
-// of is when the server that has the key of a name last answered, as answered. It is nil if
+// of is when the server that has the key of a name last answered, as lastAnswer. It is nil if
 // that server is not known.
 func (c *Calls) of(name string) *atomic.Int64 {
 	switch {
 	case c.serverOf == nil:
-		return &c.answered
+		return &c.lastAnswer
 	case name == "":
 		return nil
 	}
@@ -162,9 +162,9 @@ func (c *Calls) AnsweredWithin(name string, d time.Duration) bool {
 	return last != 0 && c.Now()-time.Duration(last) < d
 }
 
-// Persist repeats a call until it succeeds, can no longer do so, or the time is over. It
+// RetryUntil repeats a call until it succeeds, can no longer do so, or the time is over. It
 // returns the last error. What Redis refuses, it may allow later.
-func (c *Calls) Persist(lease time.Duration, until time.Time, call func(context.Context) error) error {
+func (c *Calls) RetryUntil(lease time.Duration, until time.Time, call func(context.Context) error) error {
 	var retry Backoff
 	for {
 		err := call(c.Context())

@@ -70,7 +70,7 @@ func TestHiddenDeadlines(t *testing.T) {
 		hiding := Bounds{Base: t.Context(), Timeout: 800 * time.Millisecond, Hidden: true}
 		shown := Bounds{Base: t.Context(), Timeout: 800 * time.Millisecond}
 		for ctx, hidden := range map[context.Context]bool{
-			hiding.Context(): true, After(t.Context(), time.Second): true, Hide(limited): true, shown.Context(): false,
+			hiding.Context(): true, After(t.Context(), time.Second): true, HideDeadline(limited): true, shown.Context(): false,
 		} {
 			_, seen := ctx.Deadline()
 			require.Equal(t, hidden, !seen)

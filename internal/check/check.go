@@ -85,7 +85,7 @@ func Label(label string) error {
 // Permits returns an error that says what is wrong if a key cannot have n permits.
 func Permits(n int) error {
 	if n < 1 || n > MaxPermits {
-		return errs.Invalid("%d permits: not from 1 to %d", n, MaxPermits)
+		return errs.Invalid("%d permits, 1 to %d are allowed", n, MaxPermits)
 	}
 	return nil
 }

@@ -110,13 +110,13 @@ func parse(ranges []rueidis.RedisMessage, addr string) (*table, error) {
 	for _, r := range ranges {
 		fields, err := r.ToArray()
 		if err != nil || len(fields) < 3 {
-			return nil, errors.New("cluster: strange answer to CLUSTER SLOTS")
+			return nil, errors.New("cluster: unexpected reply to CLUSTER SLOTS")
 		}
 		first, err1 := fields[0].AsInt64()
 		last, err2 := fields[1].AsInt64()
 		master, err3 := fields[2].ToArray()
 		if err := errors.Join(err1, err2, err3); err != nil || first < 0 || last >= Slots || len(master) < 2 {
-			return nil, errors.New("cluster: strange answer to CLUSTER SLOTS")
+			return nil, errors.New("cluster: unexpected reply to CLUSTER SLOTS")
 		}
 		node, err := address(master[0], master[1], addr)
 		if err != nil {

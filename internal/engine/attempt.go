@@ -48,7 +48,7 @@ func (a Attempt) Known() error {
 func (e *Engine) Attempt(ctx context.Context, k *Key, t Terms, reserve int64) Attempt {
 	owner, start := e.NewOwner(), time.Now()
 	reply, err := e.acquire(ctx, k.Name, owner, t, reserve)
-	e.observer.answered(ctx, k.Name, err)
+	e.observer.callEnded(ctx, k.Name, err)
 	return e.judge(k, owner, t, start, reply, err)
 }
 

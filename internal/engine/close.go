@@ -50,7 +50,7 @@ func (sh *shard) close() (holds []*Hold) {
 		for h := range k.holds() {
 			holds = append(holds, h)
 			h.end(holdfast.ErrClosed)
-			k.forget(h)
+			k.remove(h)
 		}
 		sh.engine.discipline.Settle(k)
 	}

@@ -4,7 +4,7 @@
 //
 // # What is authoritative
 //
-// Redis decides which owner holds a key. The watchdog decides for how long a holder may believe
+// Redis decides which owner holds a key. The watchdog decides for how long a holder may trust
 // it. A message never makes this package believe that a key is held or free; it only says
 // when to try. The one exception is a grant from a queue in Redis: it names its owner, and
 // its lease counts from a moment before Redis can have granted it.
@@ -62,7 +62,7 @@
 //
 // # When a call to Redis fails
 //
-//	surely not done   a wait repeats the attempt after a pause, until MaxOutage
+//	definitely not done   a wait repeats the attempt after a pause, until MaxOutage
 //	unknown           an acquire is undone in the background (its owner leaves a
 //	                  tombstone) and tried again by a new owner; a release, a
 //	                  renewal and a recount are repeated, which is harmless; a hold

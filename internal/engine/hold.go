@@ -105,8 +105,8 @@ func (e *Engine) renew(ctx context.Context, holds []*Hold, answers []watchdog.An
 	}
 	b.replies = slices.Grow(b.replies, len(holds))[:len(holds)]
 	began := e.Calls.Now()
-	err := e.backend.Renew(calls.Hide(ctx), e.Lease, b.keys, b.owners, b.replies)
-	e.observer.answered(ctx, b.keys[0], err)
+	err := e.backend.Renew(calls.HideDeadline(ctx), e.Lease, b.keys, b.owners, b.replies)
+	e.observer.callEnded(ctx, b.keys[0], err)
 	if err != nil {
 		err = calls.Known(e.Calls.Public(err))
 		e.Logger.Warn("holdfast: renewal failed", "leases", len(holds), "error", err) // of one key, or of all
@@ -192,7 +192,7 @@ func (e *Engine) revoke(h *Hold, reason error) (news bool) {
 	h.watchdog.Forget(h)
 	h.lost = true
 	news = h.end(reason)
-	if k := h.Key; k.forget(h) {
+	if k := h.Key; k.remove(h) {
 		e.discipline.HoldLost(k, h)
 		e.backend.Abandoned(k.Name, h.Owner)
 	}

@@ -95,8 +95,8 @@ func (k *Key) add(h *Hold) {
 
 func (k *Key) has(h *Hold) bool { return h.next != nil }
 
-// forget notes that a hold is over. It reports whether it was one of the key until now.
-func (k *Key) forget(h *Hold) bool {
+// remove removes a hold that is over. It reports whether it was one of the key until now.
+func (k *Key) remove(h *Hold) bool {
 	if !k.has(h) {
 		return false
 	}

@@ -93,8 +93,8 @@ func TestAKeyMayHaveSeveralHolds(t *testing.T) {
 	for _, i := range []int{2, 0, 2, 1, 0} { // in the middle, first, last, last, the only one
 		h := all[i]
 		h.watchdog.Forget(h)
-		require.True(t, k.forget(h))
-		require.False(t, k.forget(h))
+		require.True(t, k.remove(h))
+		require.False(t, k.remove(h))
 		all = slices.Delete(all, i, i+1)
 		require.Equal(t, len(all) > 0, k.Held())
 		require.True(t, slices.Equal(all, slices.Collect(k.holds())))
@@ -104,7 +104,7 @@ func TestAKeyMayHaveSeveralHolds(t *testing.T) {
 	}
 	for h := range k.holds() {
 		h.watchdog.Forget(h)
-		k.forget(h)
+		k.remove(h)
 	}
 	require.False(t, k.Held(), "each hold was seen once, though forgotten meanwhile")
 }

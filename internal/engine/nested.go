@@ -234,7 +234,7 @@ func (e *Engine) recountLater(s *section, mine bool) {
 			s.nesting.serial <- struct{}{}
 		}
 		defer func() { <-s.nesting.serial }()
-		_ = e.Calls.Persist(e.Lease, s.hold.Deadline(), func(ctx context.Context) error {
+		_ = e.Calls.RetryUntil(e.Lease, s.hold.Deadline(), func(ctx context.Context) error {
 			n, over := s.count()
 			if over != nil {
 				return nil // the field is gone, or will be

@@ -248,14 +248,14 @@ func (e *Engine) tellWaiters(name string, waiting int) {
 	put(o, o.to.Waiters, &o.dropped.Waiters, holdfast.WaitersEvent{Key: e.KeyOf(name), Waiting: waiting})
 }
 
-// Answered does as observer.answered.
-func (e *Engine) Answered(ctx context.Context, name string, err error) {
-	e.observer.answered(ctx, name, err)
+// CallEnded does as observer.callEnded.
+func (e *Engine) CallEnded(ctx context.Context, name string, err error) {
+	e.observer.callEnded(ctx, name, err)
 }
 
-// answered notes how a call for the key of a name ended. A call that its caller gave up
+// callEnded notes how a call for the key of a name ended. A call that its caller gave up
 // says nothing of Redis. Neither does a call whose time was over before it was sent.
-func (o *observer) answered(ctx context.Context, name string, err error) {
+func (o *observer) callEnded(ctx context.Context, name string, err error) {
 	if o == nil || err == nil && o.away.Load() == 0 {
 		return
 	}

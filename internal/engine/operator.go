@@ -58,7 +58,7 @@ func (e *Engine) Inspect(caller context.Context, key string, f func(ctx context.
 }
 
 // Force is Call for an f that frees key from any holder. If f succeeds, the leases that
-// this locker had on key before the call, those of readers too, end at once.
+// this locker had on key before the call, those of readers too, end immediately.
 func (e *Engine) Force(caller context.Context, key string, f func(ctx context.Context, name string) (bool, error)) (bool, error) {
 	name := e.Prefix + key
 	var holds []*Hold

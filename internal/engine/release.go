@@ -65,7 +65,7 @@ func (en *entry) unlock(ctx context.Context) error {
 	w, next := e.handover(k, h)
 	if w == nil {
 		h.watchdog.Forget(h)
-		k.forget(h)
+		k.remove(h)
 		k.releasing = h
 		e.discipline.BeforeRelease(k)
 		k.calls++
@@ -111,7 +111,7 @@ func (e *Engine) release(ctx context.Context, k *Key, h *Hold) error {
 	}
 	finished := make(chan error, 1)
 	e.Calls.Background(func() {
-		err := e.Calls.Persist(e.Lease, e.until(h), r.attempt)
+		err := e.Calls.RetryUntil(e.Lease, e.until(h), r.attempt)
 		k.Lock()
 		k.endedRelease(h)
 		if err != nil {
@@ -157,7 +157,7 @@ func (r *releasing) attempt(ctx context.Context) (err error) {
 			return e.discipline.Release(ctx, r.hold, r.lastFence)
 		})
 	}
-	e.observer.answered(ctx, r.hold.Key.Name, err)
+	e.observer.callEnded(ctx, r.hold.Key.Name, err)
 	err = e.Calls.NotePublic(r.hold.Key.Name, err)
 	r.doubt = r.doubt || scripts.OutcomeOf(err).MayHaveRun()
 	return err

@@ -12,11 +12,11 @@ import (
 // waiters are the waiters of a key, in their order, with the state of their discipline.
 // Guarded by the shard's lock.
 type waiters struct {
-	first    *Waiter // of a ring: the last is before the first
-	count    int
-	answered bool // Redis has answered a call for the key since the first of them came: the user has the rights
-	watching int  // how many of them want to know their places
-	state    any  // of the discipline, see Key.State
+	first      *Waiter // of a ring: the last is before the first
+	count      int
+	authorized bool // Redis has answered a call for the key since the first of them came: the user has the rights
+	watching   int  // how many of them want to know their places
+	state      any  // of the discipline, see Key.State
 }
 
 // Waiter is one call that waits.
@@ -90,7 +90,7 @@ func (k *Key) insert(w, next *Waiter) {
 	all := k.waiters
 	w.waiting = true
 	all.count++
-	all.answered = all.answered || k.Held()
+	all.authorized = all.authorized || k.Held()
 	if w.places != nil {
 		all.watching++
 	}
@@ -127,7 +127,7 @@ func (k *Key) Remove(w *Waiter) {
 	}
 	k.engine.tellWaiters(k.Name, all.count)
 	if all.count == 0 {
-		all.first, all.answered = nil, false
+		all.first, all.authorized = nil, false
 	} else if all.first == w {
 		all.first = w.next
 	}
@@ -195,8 +195,8 @@ func (k *Key) NoteResult(a Attempt) Attempt {
 	switch {
 	case all == nil:
 	case a.Err == nil:
-		all.answered = true
-	case all.answered:
+		all.authorized = true
+	case all.authorized:
 		a.Err = scripts.AsLapsed(a.Err)
 	}
 	return a

@@ -53,7 +53,7 @@ func administer(ctx context.Context, l locktest.Locker, c command) answer {
 	return failed(c, fmt.Errorf("op %q", c.Op))
 }
 
-// openKinds makes a locker of each kind. Fences are kept for ever, as beside Java.
+// openKinds makes a locker of each kind. Fences are kept forever, as beside Java.
 func openKinds(client rueidis.Client, o options) (map[string]locktest.Locker, error) {
 	plain, inOrder := []holdfast.Option{}, []holdfast.Option{}
 	if o.Lease != 0 {

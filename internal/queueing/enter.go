@@ -29,7 +29,7 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 	reply, err := calls.Detached(ctx, q.in.engine.Calls, k.Name, func(ctx context.Context) (scripts.Entered, error) {
 		return q.in.backend.Enter(ctx, k.Name, owners...)
 	})
-	q.in.engine.Answered(ctx, k.Name, err)
+	q.in.engine.CallEnded(ctx, k.Name, err)
 	gaveUp := err != nil && ctx.Err() == context.Canceled
 	err = q.in.engine.Calls.Public(err)
 	if !gaveUp {
@@ -58,8 +58,8 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 	if time.Since(start) > q.in.config.WaiterTTL/2 {
 		q.verify, q.due = true, time.Now()
 	}
-	if start.After(q.answered) {
-		q.answered = start
+	if start.After(q.aliveAt) {
+		q.aliveAt = start
 	}
 	for i, t := range list {
 		q.entered(t, reply.States[i])
@@ -112,7 +112,7 @@ func (q *queue) notEntered(list []*ticket, a engine.Attempt) {
 		if scripts.OutcomeOf(a.Err).MayHaveRun() {
 			t.doubt = true
 		} else if !t.doubt {
-			delete(q.tickets, t.owner) // surely not there
+			delete(q.tickets, t.owner) // definitely not there
 		}
 		waiting = append(waiting, t)
 	}

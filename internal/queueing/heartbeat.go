@@ -137,26 +137,26 @@ func (q *queue) awaitJava(t *ticket) {
 // them at once. It locks their keys.
 func (d *queued) sendHeartbeats(queues []*queue) {
 	var asked []scripts.Heartbeat
-	var of []*queue
+	var due []*queue
 	var others sync.WaitGroup
 	defer others.Wait()
 	tokens, owners := make(chan struct{}, parallel), 0
 	for _, q := range queues {
 		for _, ask := range q.ask() {
 			if owners+len(ask.Owners) > mostOwners || len(asked) >= mostKeys {
-				full, its := asked, of
+				full, its := asked, due
 				tokens <- struct{}{}
 				others.Go(func() {
 					d.sendHeartbeat(full, its)
 					<-tokens
 				})
-				asked, of, owners = nil, nil, 0
+				asked, due, owners = nil, nil, 0
 			}
-			asked, of, owners = append(asked, ask), append(of, q), owners+len(ask.Owners)
+			asked, due, owners = append(asked, ask), append(due, q), owners+len(ask.Owners)
 		}
 	}
 	if len(asked) > 0 {
-		d.sendHeartbeat(asked, of)
+		d.sendHeartbeat(asked, due)
 	}
 }
 
@@ -174,7 +174,7 @@ func (q *queue) ask() (asked []scripts.Heartbeat) {
 	}
 	ask := scripts.Heartbeat{Key: q.key.Name, Polls: !q.inbox.State().Live, Place: q.key.Watching()}
 	fresh := now.Sub(q.refreshed) >= refresh
-	whole := fresh || q.verify || now.Sub(q.answered) >= q.in.config.WaiterTTL
+	whole := fresh || q.verify || now.Sub(q.aliveAt) >= q.in.config.WaiterTTL
 	q.verify = false
 	if fresh {
 		q.refreshed = now
@@ -201,25 +201,25 @@ func (q *queue) ask() (asked []scripts.Heartbeat) {
 }
 
 // sendHeartbeat makes one call, which must be over well before the locker counts as dead.
-func (d *queued) sendHeartbeat(asked []scripts.Heartbeat, of []*queue) {
+func (d *queued) sendHeartbeat(asked []scripts.Heartbeat, queues []*queue) {
 	start, replies := time.Now(), make([]scripts.HeartbeatReply, len(asked))
 	ctx := d.brief.Context()
 	_, err := calls.DetachedNoted(ctx, d.engine.Calls, "", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, d.backend.Heartbeat(ctx, asked, replies)
 	})
-	for i, q := range of {
+	for i, q := range queues {
 		reply := scripts.HeartbeatReply{Err: err}
 		if err == nil {
 			reply = replies[i]
 			reply.Err = d.engine.Calls.Public(reply.Err)
 		}
-		d.engine.Answered(ctx, q.key.Name, reply.Err)
-		q.heartbeatAnswered(start, asked[i], reply)
+		d.engine.CallEnded(ctx, q.key.Name, reply.Err)
+		q.onHeartbeatReply(start, asked[i], reply)
 	}
 }
 
-// heartbeatAnswered handles the answer to a queue's heartbeat. It locks the key.
-func (q *queue) heartbeatAnswered(start time.Time, asked scripts.Heartbeat, reply scripts.HeartbeatReply) {
+// onHeartbeatReply handles the answer to a queue's heartbeat. It locks the key.
+func (q *queue) onHeartbeatReply(start time.Time, asked scripts.Heartbeat, reply scripts.HeartbeatReply) {
 	k := q.key
 	k.Lock()
 	if queueOf(k) != q {
@@ -240,8 +240,8 @@ func (q *queue) heartbeatAnswered(start time.Time, asked scripts.Heartbeat, repl
 		return
 	}
 	q.heartbeatRetry = calls.Backoff{}
-	if start.After(q.answered) {
-		q.answered = start
+	if start.After(q.aliveAt) {
+		q.aliveAt = start
 	}
 	if q.why = nil; reply.Label != "" && !q.had {
 		q.why = errs.HeldBy(reply.Label)

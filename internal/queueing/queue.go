@@ -11,7 +11,7 @@ import (
 )
 
 // queue is this locker's side of a key's queue in Redis. It lives as long as its waiters
-// and a little longer, as a caller that got a key often comes back at once. Guarded by the
+// and a little longer, as a caller that got a key often comes back immediately. Guarded by the
 // shard's lock unless said otherwise. The methods need it locked unless they say that they
 // lock the key.
 type queue struct {
@@ -50,7 +50,7 @@ type queue struct {
 	heartbeating   bool      // among the locker's heartbeats
 	server         string    // of these
 	heartbeatRetry calls.Backoff
-	answered       time.Time // start of the last answered heartbeat or enter
+	aliveAt        time.Time // start of the last answered heartbeat or enter
 	refreshed      time.Time // when the scores were last moved on
 }
 

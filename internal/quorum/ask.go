@@ -7,7 +7,7 @@ import (
 )
 
 // ask asks a node for its part of a hold and, if fenced, for its counter and clock. It
-// returns at once; the answer goes to done.
+// returns immediately; the answer goes to done.
 func (n *node) ask(h *hold, fenced bool, done func(*node, scripts.NodeReply, error)) {
 	switch {
 	case n.away():

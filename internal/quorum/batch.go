@@ -30,7 +30,7 @@ type ending = item[released]
 // released is the answer to one.
 type released = scripts.Result[scripts.Released]
 
-// add makes the call for a hold, alone or in a batch, and returns at once.
+// add makes the call for a hold, alone or in a batch, and returns immediately.
 func (b *batcher[K, R]) add(kind K, i item[R], alone bool) {
 	c, index := b.Join(kind, i, alone)
 	if index == 0 && !b.n.q.spawn(func() {

@@ -252,7 +252,7 @@ func TestBatch_ReleaseBeforeTheAcquireIsSent(t *testing.T) {
 		asks, came := first(t, &n.asks, false, h)
 		require.Len(t, c.finish(h, true, 0), 1)
 		ended := beginEnd(n, h)
-		n.answered.Store(0)
+		n.lastAnswer.Store(0)
 		n.asks.send(asks)
 		require.Equal(t, error(errOver), (<-came).err)
 		require.False(t, n.fresh())
@@ -270,7 +270,7 @@ func TestBatch_WhatIsNotSent(t *testing.T) {
 		n, calls := c.nodes[0], 0
 		n.ends.call = func(context.Context, struct{}, []ending) ([]released, error) { calls++; return nil, nil }
 		require.NoError(t, (<-beginEnd(n, c.holdOn(n, "k", ownX, part{}))).err)
-		n.gone.Store(true)
+		n.isAway.Store(true)
 		n.why = errPending
 		require.ErrorIs(t, (<-beginAsk(n, c.newHold("k", ownX, lease), false)).err, errPending)
 		require.Equal(t, error(errAway), (<-beginEnd(n, c.holdOn(n, "k", ownX, part{state: present}))).err)

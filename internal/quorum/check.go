@@ -53,7 +53,7 @@ func (n *node) mark(ctx context.Context) (scripts.Standing, *scripts.Vote, error
 	}
 	ask, cancel := context.WithTimeout(ctx, n.q.NodeTimeout)
 	defer cancel()
-	answered, others, other := 0, 0, error(nil)
+	answers, others, other := 0, 0, error(nil)
 	for a := range each(ask, n.q, n.q.nodes, func(m *node) (scripts.Standing, error) {
 		if m == n || m.away() {
 			return scripts.Standing{}, errAway
@@ -63,12 +63,12 @@ func (n *node) mark(ctx context.Context) (scripts.Standing, *scripts.Vote, error
 		if a.err != nil {
 			continue
 		}
-		answered++
+		answers++
 		if a.reply.Left >= 0 && a.reply.Deployment != n.q.deployment() {
 			others, other = others+1, a.n.fit(a.reply)
 		}
 	}
-	if others > 0 && 2*others >= answered {
+	if others > 0 && 2*others >= answers {
 		return reply, nil, other
 	}
 	return n.check(ctx, scripts.Mark, "")
@@ -78,7 +78,7 @@ func (n *node) mark(ctx context.Context) (scripts.Standing, *scripts.Vote, error
 func (n *node) checkNow(ctx context.Context, check func(context.Context) (scripts.Standing, *scripts.Vote, error)) (scripts.Standing, error) {
 	bounded, cancel := context.WithTimeout(ctx, max(n.q.NodeTimeout, time.Second))
 	defer cancel()
-	return detach(calls.Hide(bounded), n, func(ctx context.Context) (scripts.Standing, error) {
+	return detach(calls.HideDeadline(bounded), n, func(ctx context.Context) (scripts.Standing, error) {
 		reply, _, err := check(ctx)
 		return reply, err
 	})

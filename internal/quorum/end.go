@@ -85,7 +85,7 @@ func (q *Quorum) Drain(ctx context.Context, remain func(key string, why error)) 
 				break
 			}
 			select {
-			case <-n.did:
+			case <-n.progress:
 			case <-ctx.Done():
 			}
 		}
@@ -118,7 +118,7 @@ func (h *hold) outcome(q *Quorum) (reply scripts.Released, enough, all bool) {
 }
 
 // end makes one attempt to end a hold that is over on a node, after the acquires of it that
-// are flying there. It returns at once. Close waits for it.
+// are flying there. It returns immediately. Close waits for it.
 func (n *node) end(h *hold, done func(*node, released, error)) {
 	end := ending{h, n.q.awaited(done)}
 	if !h.await(n, end) {

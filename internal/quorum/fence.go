@@ -82,7 +82,7 @@ func (r *round) disagree() {
 func (n *node) compare(by time.Duration) {
 	skewed := max(by, -by).Microseconds() > n.q.maxSkew()
 	if n.skewed.Load() != skewed && n.skewed.CompareAndSwap(!skewed, skewed) && skewed {
-		n.q.Logger.Warn("holdfast: multilock: a node's clock differs from the other nodes', and counts for no fence number",
+		n.q.Logger.Warn("holdfast: multilock: a node's clock differs from the other nodes'; it is not used for fence numbers",
 			"node", n.name, "ahead by", by)
 	}
 }

@@ -109,7 +109,7 @@ func (n *node) known() (*scripts.Vote, <-chan struct{}, error) {
 func (n *node) learn(done chan struct{}) {
 	ctx, cancel := context.WithTimeout(n.q.bounds.Base, max(n.q.NodeTimeout, time.Second))
 	defer cancel()
-	reply, vote, err := n.mark(calls.Hide(ctx))
+	reply, vote, err := n.mark(calls.HideDeadline(ctx))
 	if planted.NoQuarantine && err == nil && vote == nil {
 		reply, vote, err = n.check(ctx, scripts.Activate, reply.Epoch)
 	}

@@ -174,7 +174,7 @@ func (h *hold) await(n *node, end ending) bool {
 
 // toEnd says how a node has to end the hold; need is false if there is nothing to end. It
 // leaves a tombstone only if an acquire may still arrive. It gives fence numbers back only if
-// the node has surely had the hold since they were made: else others may have had the lock,
+// the node has definitely had the hold since they were made: else others may have had the lock,
 // with numbers of their own.
 func (h *hold) toEnd(n *node) (how scripts.ReleaseRequest, need bool) {
 	h.mu.Lock()

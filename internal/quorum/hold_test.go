@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// A node gives unused fence numbers back only if it surely had the hold since they were
+// A node gives unused fence numbers back only if it definitely had the hold since they were
 // made: else others may have had the lock, with numbers of their own.
 func TestG10_SurelyThere(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, r *harness) {
@@ -55,7 +55,7 @@ func TestF7_TombstoneIsNobodysHold(t *testing.T) {
 		q := r.client().Quorum
 		h := q.newHold("k", ownX, lease)
 		a := &round{q: q, hold: h, replies: make([]scripts.NodeReply, 1), errs: []error{errPending}, pending: 1, decided: make(chan struct{})}
-		a.answered(q.nodes[0], scripts.NodeReply{Acquired: scripts.Acquired{Gone: true}}, nil)
+		a.onReply(q.nodes[0], scripts.NodeReply{Acquired: scripts.Acquired{Gone: true}}, nil)
 		<-a.decided
 		require.Equal(t, errOver, a.errs[0])
 		require.Zero(t, a.held)
@@ -153,7 +153,7 @@ func TestShortLeasesMakeNoNodeAway(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, r *harness) {
 		c := r.warm()
 		n := c.nodes[0]
-		for range silences {
+		for range awayAfter {
 			_, err := call(c.bounded(100*time.Millisecond), n, func(ctx context.Context) (struct{}, error) {
 				<-ctx.Done()
 				return struct{}{}, ctx.Err()

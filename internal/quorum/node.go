@@ -24,19 +24,19 @@ type node struct {
 	subscriber *pubsub.Subscriber
 	guard      guard
 
-	answered atomic.Int64 // when the node last answered, in ns since q.made; 0: a call has failed since
-	extended atomic.Int64 // when the last call that may make or prolong holds was sent, in ns since q.made
-	gone     atomic.Bool  // silent has reached silences; written under mu
-	skewed   atomic.Bool  // its clock was apart from the others' when last seen
+	lastAnswer atomic.Int64 // when the node last answered, in ns since q.made; 0: a call has failed since
+	extended   atomic.Int64 // when the last call that may make or prolong holds was sent, in ns since q.made
+	isAway     atomic.Bool  // silent has reached awayAfter; written under mu
+	skewed     atomic.Bool  // its clock was apart from the others' when last seen
 
-	mu     sync.Mutex
-	silent int             // calls in a row without an answer, 0 while answered is not; guarded by mu
-	why    error           // of the last of them; guarded by mu
-	jobs   map[string]*job // of the repairer, by owner; guarded by mu
-	doing  []*job          // those that it does now; guarded by mu
-	kept   bool            // a repairer is at work; guarded by mu
-	ending chan struct{}   // one slot: there is a new job that ends a hold; immutable
-	did    chan struct{}   // one slot: the repairer has done what it could; immutable
+	mu        sync.Mutex
+	silent    int             // calls in a row without an answer, 0 while lastAnswer is not; guarded by mu
+	why       error           // of the last of them; guarded by mu
+	jobs      map[string]*job // of the repairer, by owner; guarded by mu
+	doing     []*job          // those that it does now; guarded by mu
+	repairing bool            // a repairer is at work; guarded by mu
+	ending    chan struct{}   // one slot: there is a new job that ends a hold; immutable
+	progress  chan struct{}   // one slot: the repairer has done what it could; immutable
 
 	asks batcher[bool, scripts.NodeReply] // with fencing or without
 	ends batcher[struct{}, released]
@@ -46,7 +46,7 @@ func newNode(q *Quorum, index int, client rueidis.Client) *node {
 	n := &node{
 		q: q, index: index, script: scripts.NewRedisWith(client, scripts.RedisSettings{Label: q.Label, Logger: q.Logger}),
 		subscriber: pubsub.New(client, q.Logger),
-		jobs:       make(map[string]*job), ending: make(chan struct{}, 1), did: make(chan struct{}, 1),
+		jobs:       make(map[string]*job), ending: make(chan struct{}, 1), progress: make(chan struct{}, 1),
 	}
 	n.asks.n, n.asks.call, n.asks.note = n, n.acquire, n.asked
 	n.ends.n, n.ends.call, n.ends.note = n, n.release, n.ended
@@ -56,12 +56,12 @@ func newNode(q *Quorum, index int, client rueidis.Client) *node {
 	return n
 }
 
-// silences is how many calls in a row without an answer make a node count as away. Then no
+// awayAfter is how many calls in a row without an answer make a node count as away. Then no
 // caller waits for it; only its repairer asks whether it is back.
-const silences = 3
+const awayAfter = 3
 
 // away reports whether the node is known not to answer.
-func (n *node) away() bool { return n.gone.Load() }
+func (n *node) away() bool { return n.isAway.Load() }
 
 // absence is the error of a call that is not made because the node is away.
 func (n *node) absence() error {
@@ -72,7 +72,7 @@ func (n *node) absence() error {
 
 // fresh reports whether the node has just answered.
 func (n *node) fresh() bool {
-	last := n.answered.Load()
+	last := n.lastAnswer.Load()
 	return last != 0 && time.Since(n.q.made)-time.Duration(last) < calls.Fresh
 }
 
@@ -90,24 +90,24 @@ func (n *node) observe(err error) {
 		outcome := scripts.OutcomeOf(err)
 		silent = (outcome == scripts.Unknown || outcome == scripts.Unavailable) && !scripts.Replied(err)
 	}
-	now, last := int64(time.Since(n.q.made)), n.answered.Load()
+	now, last := int64(time.Since(n.q.made)), n.lastAnswer.Load()
 	if !silent && last != 0 {
-		n.answered.CompareAndSwap(last, now) // else another call has stored a time as new
+		n.lastAnswer.CompareAndSwap(last, now) // else another call has stored a time as new
 		return
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !silent {
 		n.silent = 0
-		n.gone.Store(false)
-		n.answered.Store(now)
+		n.isAway.Store(false)
+		n.lastAnswer.Store(now)
 		return
 	}
-	n.answered.Store(0)
+	n.lastAnswer.Store(0)
 	n.why = err
-	if n.silent++; n.silent >= silences {
-		n.gone.Store(true)
-		n.keep()
+	if n.silent++; n.silent >= awayAfter {
+		n.isAway.Store(true)
+		n.ensureRepairer()
 	}
 }
 
@@ -116,7 +116,7 @@ func (n *node) back() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.silent = 0
-	n.gone.Store(false)
+	n.isAway.Store(false)
 }
 
 // call makes one call to a node. It returns when ctx ends, even while rueidis waits for a dial

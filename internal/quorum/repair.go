@@ -63,13 +63,13 @@ func (n *node) repair(h *hold) {
 // put notes a job, under mu.
 func (n *node) put(j *job) {
 	n.jobs[j.hold.owner] = j
-	n.keep()
+	n.ensureRepairer()
 }
 
-// keep makes sure that a repairer is at work, under mu.
-func (n *node) keep() {
-	if !n.kept {
-		n.kept = n.q.spawn(n.repairer)
+// ensureRepairer makes sure that a repairer is at work, under mu.
+func (n *node) ensureRepairer() {
+	if !n.repairing {
+		n.repairing = n.q.spawn(n.repairer)
 	}
 }
 
@@ -108,8 +108,8 @@ func (n *node) repairer() {
 func (n *node) idle() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.kept = n.q.bounds.Base.Err() == nil && (len(n.jobs) > 0 || n.silent >= silences)
-	return !n.kept
+	n.repairing = n.q.bounds.Base.Err() == nil && (len(n.jobs) > 0 || n.silent >= awayAfter)
+	return !n.repairing
 }
 
 // pick takes some of the jobs, ends first. It drops jobs that are no longer needed, as a node
@@ -152,7 +152,7 @@ func (n *node) doAll(jobs []*job) (failed error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.doing = nil
-	loop.Nudge(n.did)
+	loop.Nudge(n.progress)
 	for i, j := range jobs {
 		err := errs[i]
 		j.err = err

@@ -84,9 +84,9 @@ func (r *round) ask(ctx context.Context, nodes []*node) {
 		r.complete, r.decided = false, make(chan struct{})
 	}
 	r.mu.Unlock()
-	answered := r.answered
+	onReply := r.onReply
 	for _, n := range nodes {
-		n.ask(r.hold, r.q.Fencing, answered)
+		n.ask(r.hold, r.q.Fencing, onReply)
 	}
 	select {
 	case <-r.decided:
@@ -140,8 +140,8 @@ func rank(owner string) uint64 {
 // enough reports whether so many have said yes, under mu.
 func (r *round) enough() bool { return r.yes >= r.q.need && (!r.q.Fencing || r.clock() > 0) }
 
-// answered notes the answer of a node. A node that the round was won without is asked again.
-func (r *round) answered(n *node, reply scripts.NodeReply, err error) {
+// onReply notes the answer of a node. A node that the round was won without is asked again.
+func (r *round) onReply(n *node, reply scripts.NodeReply, err error) {
 	if err == nil && reply.Gone {
 		err = errOver
 	}

@@ -32,9 +32,9 @@ type race struct {
 	outage    *engine.Outage // set while Redis does not answer
 }
 
-// raceOf returns the race for k, made if need be. The key is locked.
-func raceOf(k *engine.Key) *race {
-	p := met(k)
+// ensureRace returns the race for k, made if need be. The key is locked.
+func ensureRace(k *engine.Key) *race {
+	p := raceOf(k)
 	if p == nil {
 		p = &race{poke: make(chan struct{}, 1)}
 		k.SetState(p)
@@ -42,8 +42,8 @@ func raceOf(k *engine.Key) *race {
 	return p
 }
 
-// met is the race for k, or nil, with the key locked.
-func met(k *engine.Key) *race {
+// raceOf is the race for k, or nil, with the key locked.
+func raceOf(k *engine.Key) *race {
 	p, _ := k.State().(*race)
 	return p
 }
@@ -68,7 +68,7 @@ func (p *race) releases(now pubsub.State) uint64 {
 // moment.
 func (r *racing) run(k *engine.Key) {
 	k.Lock()
-	p := raceOf(k)
+	p := ensureRace(k)
 	seen, until, resting := p.seen(), time.Now().Add(r.engine.Lease), p.turns.active()
 	k.Unlock()
 	for {
@@ -362,7 +362,7 @@ func (r *racing) rest(k *engine.Key, p *race, before pubsub.State, until time.Ti
 	}
 }
 
-// holdBack is how long a race with split votes waits after a release. A race tries at once if it
+// holdBack is how long a race with split votes waits after a release. A race tries immediately if it
 // has let as many releases pass as a wait for a key of this shard usually does. For each release
 // fewer it waits one round trip more, up to a few: so those that came first go first, and they do
 // not ask at the same time. As long as many do nevertheless, the delay is random as well.

@@ -60,24 +60,24 @@ func TestG4_AReleaseStepsBackForTheOtherListeners(t *testing.T) {
 				k.Push(engine.NewWaiter(engine.Terms{}, nil, 0))
 			}
 			if c.hear {
-				raceOf(k).sub = live(7)
-				raceOf(k).running = true // as with several holds
+				ensureRace(k).sub = live(7)
+				ensureRace(k).running = true // as with several holds
 			}
 			r.BeforeRelease(k)
-			require.Equal(t, c.hear, met(k) != nil && met(k).turns.coming == 1)
+			require.Equal(t, c.hear, raceOf(k) != nil && raceOf(k).turns.coming == 1)
 			r.AfterRelease(k, c.released)
 			if c.hear {
-				require.Zero(t, met(k).turns.coming)
-				require.Equal(t, c.distance == 0, met(k).probe, "the loop tries at once, unless others have their turns")
-				require.Len(t, met(k).poke, 1, "and looks in any case")
+				require.Zero(t, raceOf(k).turns.coming)
+				require.Equal(t, c.distance == 0, raceOf(k).probe, "the loop tries at once, unless others have their turns")
+				require.Len(t, raceOf(k).poke, 1, "and looks in any case")
 			}
-			if met(k) == nil {
+			if raceOf(k) == nil {
 				require.Zero(t, c.distance)
 				return
 			}
-			turns := met(k).turns
+			turns := raceOf(k).turns
 			require.Equal(t, c.distance, turns.distance)
-			require.Equal(t, c.distance > 0, met(k).contended)
+			require.Equal(t, c.distance > 0, raceOf(k).contended)
 			if c.distance > 0 && c.hear {
 				require.False(t, turns.mine(seen(7+c.distance), time.Now()), "one of them was ours")
 				require.True(t, turns.mine(seen(8+c.distance), time.Now()))
@@ -100,7 +100,7 @@ func TestNothingEndsWhileACallIsUnderWay(t *testing.T) {
 	r := discipline(t)
 	k := r.engine.NewKey("k")
 	k.Go(func() {})
-	raceOf(k)
+	ensureRace(k)
 	r.Settle(k)
-	require.NotNil(t, met(k))
+	require.NotNil(t, raceOf(k))
 }

@@ -43,7 +43,7 @@ func (r *racing) Join(k *engine.Key, w *engine.Waiter) engine.Ticket {
 }
 
 func (r *racing) Refused(k *engine.Key, _ *engine.Waiter, a engine.Attempt) {
-	p := raceOf(k)
+	p := ensureRace(k)
 	a = k.NoteResult(a)
 	p.outage = p.outage.Note(a)
 	p.contended, p.why = p.contended || a.Err == nil, a.Why
@@ -55,13 +55,13 @@ func (r *racing) Refused(k *engine.Key, _ *engine.Waiter, a engine.Attempt) {
 }
 
 func (r *racing) WaiterLeft(k *engine.Key, _ *engine.Waiter) {
-	if p := met(k); p != nil && k.FirstWaiter() == nil {
+	if p := raceOf(k); p != nil && k.FirstWaiter() == nil {
 		p.look()
 	}
 }
 
 func (r *racing) WaitError(k *engine.Key, _ *engine.Waiter) error {
-	switch p := met(k); {
+	switch p := raceOf(k); {
 	case p != nil && p.outage != nil:
 		return p.outage.Err
 	case p != nil && p.why != nil:
@@ -92,7 +92,7 @@ func (r *racing) GiveUp(ctx context.Context, name, owner string) error {
 }
 
 func (r *racing) BeforeRelease(k *engine.Key) {
-	if p := met(k); p != nil {
+	if p := raceOf(k); p != nil {
 		if p.before = p.seen(); p.before.Live {
 			p.turns.departs()
 		}
@@ -101,11 +101,11 @@ func (r *racing) BeforeRelease(k *engine.Key) {
 
 // AfterRelease begins the turns of the other processes, if there are waiters here.
 func (r *racing) AfterRelease(k *engine.Key, released scripts.Released) {
-	if p := met(k); p != nil {
+	if p := raceOf(k); p != nil {
 		p.turns.departed()
 	}
 	if released.Ours && k.FirstWaiter() != nil && r.engine.LocalHandover > 0 {
-		p, others := raceOf(k), released.Listeners
+		p, others := ensureRace(k), released.Listeners
 		if p.before.Live {
 			others--
 		}
@@ -115,7 +115,7 @@ func (r *racing) AfterRelease(k *engine.Key, released scripts.Released) {
 		}
 		p.contended = p.contended || others > 0
 	}
-	if p := met(k); p != nil && p.turns.active() {
+	if p := raceOf(k); p != nil && p.turns.active() {
 		p.look() // the next probe may be sooner
 	} else if p != nil {
 		p.hurry()
@@ -123,16 +123,16 @@ func (r *racing) AfterRelease(k *engine.Key, released scripts.Released) {
 }
 
 func (r *racing) HoldLost(k *engine.Key, _ *engine.Hold) {
-	if p := met(k); p != nil {
+	if p := raceOf(k); p != nil {
 		p.hurry()
 	}
 }
 
 func (r *racing) Settle(k *engine.Key) {
-	p := met(k)
+	p := raceOf(k)
 	switch {
 	case k.FirstWaiter() != nil && (r.engine.ManyHolds || !k.Busy() && !k.Held()):
-		if p = raceOf(k); !p.running {
+		if p = ensureRace(k); !p.running {
 			p.running = true
 			k.Go(func() { r.run(k) })
 		}

@@ -116,7 +116,7 @@ func TestTurnsAreNotPushedAwayByOwnReleases(t *testing.T) {
 	require.True(t, turns.mine(seen(7), later))
 }
 
-// Messages of ours that were lost hide no release of another for ever.
+// Messages of ours that were lost hide no release of another forever.
 func TestTurnsForgetMessagesThatWereLost(t *testing.T) {
 	now := time.Now()
 	var turns turns

@@ -135,7 +135,7 @@ func (s *TLSServer) args() []string {
 // Port is the one for TLS.
 func (s *TLSServer) Port() int { return s.port }
 
-// hasTLS reports whether the program knows TLS. It ends at once in any case, for want of a
+// hasTLS reports whether the program knows TLS. It ends immediately in any case, for want of a
 // certificate or of TLS.
 var hasTLS = sync.OnceValue(func() bool {
 	output, _ := exec.Command(program(), "--port", "0", "--tls-port", "1").CombinedOutput()

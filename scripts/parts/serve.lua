@@ -77,15 +77,15 @@ local function serve(pair, micros, lock, queue, scores, heartbeats, counter, me)
     if not owner then
       return 'nobody'
     end
-    local of, start, leaves, grant = string.sub(owner, 1, 36), string.sub(owner, 1, 38), true, nil
-    if start ~= of .. ':0' then
-      if at > 0 or wake(queue, scores, heartbeats, channels, owner, silent == of, now) then
+    local client, start, leaves, grant = string.sub(owner, 1, 36), string.sub(owner, 1, 38), true, nil
+    if start ~= client .. ':0' then
+      if at > 0 or wake(queue, scores, heartbeats, channels, owner, silent == client, now) then
         return 'again'
       end
-      silent = of
-    elseif (tonumber(call('HGET', heartbeats, of) or '') or 0) <= now then
-      call('HDEL', heartbeats, of, 'label ' .. of)
-    elseif undelivered[of] then -- skip the neighbours of the same client as well
+      silent = client
+    elseif (tonumber(call('HGET', heartbeats, client) or '') or 0) <= now then
+      call('HDEL', heartbeats, client, 'label ' .. client)
+    elseif undelivered[client] then -- skip the neighbours of the same client as well
       leaves = false
       repeat
         local row, same = call('LRANGE', queue, at + 1, at + 500), 0
@@ -105,7 +105,7 @@ local function serve(pair, micros, lock, queue, scores, heartbeats, counter, me)
         fences = first and string.format(' %.0f %.0f', first, last)
       end
       fences = fences or ' 0 0' -- the waiter will confirm, and learn why there are no numbers
-      local label = call('HGET', heartbeats, 'label ' .. of)
+      local label = call('HGET', heartbeats, 'label ' .. client)
       if try('HSET', lock, owner, label and '1 ' .. label or '1') ~= 1 or try('PEXPIRE', lock, first_lease) ~= 1 then
         call('HDEL', lock, owner) -- refused: a lock without expiry must not stay
         return 'nobody'
@@ -114,16 +114,16 @@ local function serve(pair, micros, lock, queue, scores, heartbeats, counter, me)
       -- A subscriber at a replica, or at another node of a Redis Cluster, gets messages that PUBLISH does not count, and would
       -- believe a grant that is taken back here. So a grant is sent only if the inbox has a subscriber at this server, and what
       -- was sent is not taken back.
-      local inbox, receivers = channels .. of, of == me and 1
+      local inbox, receivers = channels .. client, client == me and 1
       if not receivers then
         local listeners = try('PUBSUB', 'NUMSUB', inbox)
         receivers = (listeners[2] or 0) > 0 and try('PUBLISH', inbox, grant .. ' for ' .. lock)
       end
       leaves = type(receivers) == 'number' and receivers > 0
-        or (tonumber(call('HGET', heartbeats, 'polls ' .. of) or '') or 0) > now
+        or (tonumber(call('HGET', heartbeats, 'polls ' .. client) or '') or 0) > now
       if not leaves then
         call('HDEL', lock, owner)
-        undelivered[of] = true
+        undelivered[client] = true
       end
     end
     if leaves and at == 0 then
@@ -138,7 +138,7 @@ local function serve(pair, micros, lock, queue, scores, heartbeats, counter, me)
       try('ZREM', scores, owner) -- a score that stays does no harm
     end
     if leaves and grant then
-      return 'served', of == me and grant
+      return 'served', client == me and grant
     end
     pair = call('LRANGE', queue, at, at + 1)
   end

@@ -12,7 +12,7 @@
 -- Repeat: safe. The second finds no entry, and renews the tombstone.
 local holds, record, owner = KEYS[1], KEYS[2], ARGV[1]
 if ARGV[3] ~= '' and ARGV[3] ~= 'tombstone' then
-  return redis.error_reply('ERR what else must be empty or tombstone')
+  return redis.error_reply('ERR the third argument must be empty or tombstone')
 end
 
 --@include parts/now.lua

@@ -8,7 +8,7 @@
 -- ARGV[3]  number of nodes of the deployment, 1 to 99: a node votes for one number at a time
 -- ARGV[4]  observe   change nothing
 --          mark      mark a node if its marker is absent or is not of this boot and replication ID
---          activate  give the node its vote at once, if its marker is valid and of the epoch ARGV[5]: it has forgotten nothing
+--          activate  give the node its vote immediately, if its marker is valid and of the epoch ARGV[5]: it has forgotten nothing
 --                    since a call with mark found or wrote that marker
 -- ARGV[5]  optional, the epoch for activate
 -- Reply    {run id, version, policy, replID, marker, left, new}

@@ -30,8 +30,8 @@
 -- Repeat: safe. The owner's own entry is found and left as it is, the expiry too. It reserves other, larger numbers then: no
 -- holder got those of the lost reply.
 local lock, timeout, wishes, absent, counter = KEYS[1], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local taker, lease, client, wish, reserve, counter_expiry = ARGV[1], ARGV[2], ARGV[4], ARGV[5], ARGV[7], ARGV[8]
-if #taker == 0 then
+local owner, lease, client, wish, reserve, counter_expiry = ARGV[1], ARGV[2], ARGV[4], ARGV[5], ARGV[7], ARGV[8]
+if #owner == 0 then
   return redis.error_reply('ERR owner must not be empty')
 end
 --@include parts/lease.lua
@@ -43,8 +43,8 @@ if redis.call('EXISTS', KEYS[2]) == 1 then
 end
 local leaver
 --@include parts/living.lua
-local writes, reply = string.sub(taker, -6) == ':write', 0
-local found = mode and redis.call('HEXISTS', lock, taker) == 1
+local writes, reply = string.sub(owner, -6) == ':write', 0
+local found = mode and redis.call('HEXISTS', lock, owner) == 1
 local beside = mode == 'write' and not writes and (found or ARGV[6] ~= '' and redis.call('HEXISTS', lock, ARGV[6]) == 1)
 if ARGV[6] ~= '' and not found and not beside then
   return -2
@@ -107,9 +107,9 @@ end
 if not found then
   local lasts, longest = mode and redis.call('PTTL', lock) or 0, math.max(left, tonumber(lease))
   if mode then
-    redis.call('HSET', lock, taker, '1')
+    redis.call('HSET', lock, owner, '1')
   else
-    redis.call('HSET', lock, 'mode', writes and 'write' or 'read', taker, '1')
+    redis.call('HSET', lock, 'mode', writes and 'write' or 'read', owner, '1')
   end
   local set = redis.pcall('SET', timeout, ARGV[3], 'PX', lease)
   if not set.err and lasts ~= -1 and lasts < longest then
@@ -117,7 +117,7 @@ if not found then
   end
   if type(set) == 'table' and set.err then -- a lock without expiry must not stay
     redis.pcall('DEL', timeout)
-    redis.call('HDEL', lock, taker, mode and taker or 'mode')
+    redis.call('HDEL', lock, owner, mode and owner or 'mode')
     return set
   end
   if writes and #wished > 0 then -- its turn may end without a release

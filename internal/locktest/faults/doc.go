@@ -39,7 +39,7 @@
 //	F24  FLUSHALL, or a key is deleted                          the holder learns of it at the next renewal, no hold is made again, fences grow
 //	F25  a failover, with and without a lost write              the holder learns of a loss; with enough replicas the lease survives
 //	F26  a node of a Redis Cluster fails over, or a slot moves  calls follow, or are repeated in their time
-//	F27  READONLY, MASTERDOWN, NOREPLICAS, MISCONF              surely not done: waits repeat the call, others get ErrUnavailable
+//	F27  READONLY, MASTERDOWN, NOREPLICAS, MISCONF              definitely not done: waits repeat the call, others get ErrUnavailable
 //	F28  LOADING                                                as F27
 //	F29  BUSY: a script does not end                            as F27; renewals are tried until the deadline
 //	F30  it is out of memory                                    as F27; renewals and releases work

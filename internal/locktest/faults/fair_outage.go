@@ -34,7 +34,7 @@ func init() {
 }
 
 // cutBetweenHeartbeats cuts all commands of that verb, and counts them; each when a
-// heartbeat was answered since the one before. Else they would take the heartbeats with
+// heartbeat was answered since the one before. Otherwise they would take the heartbeats with
 // them, on a machine that is slow to connect again.
 func cutBetweenHeartbeats(w *locktest.Proxies, name string) (seen *atomic.Int64) {
 	seen = new(atomic.Int64)

@@ -28,7 +28,7 @@ func init() {
 }
 
 // The program, or our own subscription, may have all dedicated connections of the client, which
-// rueidis would await for ever.
+// rueidis would await forever.
 
 // takeAll makes the program wait with BLPOP on all connections of a client with two of them to
 // each server: one is for our own subscription later. free ends that.

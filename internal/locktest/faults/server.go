@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
-// outage is a fault that passes, and during which Redis surely does nothing of
+// outage is a fault that passes, and during which Redis definitely does nothing of
 // what it is asked.
 type outage struct {
 	name     string

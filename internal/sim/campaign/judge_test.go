@@ -235,7 +235,7 @@ func (j *judge) lets(name string, k *key, w *waiter) {
 // link was bad is no longer. The rest is for the calls.
 const late = time.Second + 100*time.Millisecond
 
-// inOrder checks that nobody has waited for longer. A waiter that came so much later surely entered
+// inOrder checks that nobody has waited for longer. A waiter that came so much later definitely entered
 // the queue later, where the link was well all the time. A ForceUnlock may have ended the grant of
 // one that was not told yet, which then entered anew.
 func (j *judge) inOrder(name string, k *key, w *waiter) {

@@ -54,7 +54,7 @@ func openMoving(t *testing.T, kind string, processes int) *moving {
 	return m
 }
 
-// wait has the first process wait for the key, and returns when it surely listens.
+// wait has the first process wait for the key, and returns when it definitely listens.
 func (m *moving) wait() <-chan *holdfast.Lease {
 	got := make(chan *holdfast.Lease, 1)
 	go func() { got <- m.lock(0, "k") }()
@@ -92,7 +92,7 @@ func eachKind(t *testing.T, f func(t *testing.T, kind string)) {
 }
 
 // Each new subscription of a waiter is at another server than its calls. It is served in turn: others that want the key
-// all the time do not go first for ever, nor does it wait for the holder's lease.
+// all the time do not go first forever, nor does it wait for the holder's lease.
 func TestF36_DeafWaiter(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind string) {
 		m := openMoving(t, kind, 3)
