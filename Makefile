@@ -44,8 +44,8 @@ test-models:
 	go test -timeout 60m ./internal/model/...
 
 # What only long runs have: suites on Sentinel sets and Redis Clusters, thousands of keys, quorums of 3 and 5 nodes, and chaos. The
-# suites in virtual time are in make test and make race; those that rwlock and semaphore have on a Cluster and on Sentinel sets are
-# in test-servers, but for keys over all slots and what TestCluster and TestSentinel have.
+# suites in virtual time are in make test and make race. Here, contract runs on a Cluster for fair and on Sentinel sets for rlock, and
+# faults on a Cluster for both; test-servers has the other pairs.
 test-servers-long:
 	hack/gotest.sh . "./fair ./rwlock ./rlock ./semaphore ./multilock" -timeout 30m -p=3 -parallel=8 -skip '^Test(Readers)?(Conformance3?(_Prefix)?|Faults(3|_Prefix|_OnRedis)?)$$'
 
@@ -60,6 +60,9 @@ test-servers: ## Run the locks on Redis 6.2 and 8, on the redis-server of the PA
 		for server in redis-server $$servers; do \
 			REDIS_SERVER=$$server hack/gotest.sh . "./scripts ./pubsub ./rlock ./fair ./rwlock ./semaphore ./internal/quorum ./multilock" -short -p=1 -timeout 20m || verdict=FAILED; \
 			SOAK_TIME=30s REDIS_SERVER=$$server hack/gotest.sh . "./rlock ./fair ./rwlock ./semaphore ./multilock" -p=1 -timeout 60m -run 'Cluster|Sentinel|Masters|Soak|Chaos' || verdict=FAILED; \
+			for module in adapters/goredisholdfast adapters/valkeyholdfast; do \
+				REDIS_SERVER=$$server hack/gotest.sh $$module ./... -timeout 20m || verdict=FAILED; \
+			done; \
 		done; \
 		echo "== $$verdict"; [ $$verdict = passed ]
 

@@ -54,7 +54,11 @@ func TestConformance_Cluster(t *testing.T) { t.Parallel(); contract.Run(t, kind.
 
 func TestConformance_Masters(t *testing.T) { t.Parallel(); contract.Run(t, kind.OnMasters(t)) }
 
-func TestConformance_Sentinel(t *testing.T) { t.Parallel(); contract.Run(t, kind.OnSentinels(t)) }
+func TestConformance_Sentinel(t *testing.T) {
+	t.Parallel()
+	locktest.InTestServers(t)
+	contract.Run(t, kind.OnSentinels(t))
+}
 
 func TestFaults_Cluster(t *testing.T) { faults.RunAll(t, kind.OnCluster(t)) }
 

@@ -39,7 +39,11 @@ func TestConformance_Prefix(t *testing.T) {
 	contract.Run(t, kind.WithPrefix("lock:").InVirtualTime())
 }
 
-func TestConformance_Cluster(t *testing.T) { t.Parallel(); contract.Run(t, kind.OnCluster(t)) }
+func TestConformance_Cluster(t *testing.T) {
+	t.Parallel()
+	locktest.InTestServers(t)
+	contract.Run(t, kind.OnCluster(t))
+}
 
 func TestConformance_Masters(t *testing.T) { t.Parallel(); contract.Run(t, kind.OnMasters(t)) }
 
