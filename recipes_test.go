@@ -48,7 +48,7 @@ func failOpen(ctx context.Context, locker holdfast.Locker, local *sync.Mutex, wo
 func shedLoad(ctx context.Context, locker holdfast.Locker, work func(context.Context) error) error {
 	err := locker.Do(ctx, "shop:sku:42", work, holdfast.WaitAtMost(10*time.Second))
 	if errors.Is(err, holdfast.ErrTooManyWaiters) {
-		return fmt.Errorf("busy, try again in some seconds: %w", err) // at once, without a call to Redis
+		return fmt.Errorf("busy, try again in some seconds: %w", err) // immediately, without a call to Redis
 	}
 	return err
 }

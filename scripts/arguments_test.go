@@ -79,8 +79,8 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 	wrong("owners", permitsRenew, two, "1000")
 	wrong("owners", permitsRenew, two, "1000", "3", ownA, ownA)
 	wrong("owners", permitsRenew, three, "1000", "3", ownA)
-	wrong("what else", permitsRelease, three, ownA, "c", "x")
-	wrong("what else", permitsReleaseEach, three, "3", ownA, "c", "x")
+	wrong("third argument", permitsRelease, three, ownA, "c", "x")
+	wrong("third argument", permitsReleaseEach, three, "3", ownA, "c", "x")
 	wrong("owner", acquire, two, "", "1000")
 	wrong("owner", acquire, three, "", "1000", "1", "1", "0")
 	for _, owner := range []string{"", clientA, clientA + ":1", ofJ(1), ofA(1)[1:]} {
