@@ -1,6 +1,6 @@
-// Package holdfast has what all kinds of locks share: the [Lease] that a lock call returns,
+// Package holdfast contains what all lock kinds share: the [Lease] that a lock call returns,
 // the options of a locker and of a call, the [Status] of a key, the errors, and the interfaces
 // [Locker] and [Operator]. Code that takes a Locker works with the locks of rlock, fair,
-// rwlock and multilock and the permits of semaphore, and its tests with the doubles of package
-// holdfasttest. The package does no I/O.
+// rwlock and multilock and the permits of semaphore, and its tests can use the doubles of
+// package holdfasttest. The package does no I/O.
 package holdfast

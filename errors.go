@@ -7,25 +7,26 @@ import (
 	"time"
 )
 
-// The errors of all kinds of locks, for errors.Is. The errors that calls return also name
-// the key. If a context ended a call, its error is joined with one of these. Other errors that
+// The errors of all lock kinds, for errors.Is. The errors that calls return also name the
+// key. If a context ended a call, its error is joined with one of these. Other errors that
 // waiting cannot cure (a wrong password, a missing right) match none of them.
 var (
 	// ErrNotAcquired: another owner has the lock, or all permits are taken (semaphore), or other waiters
 	// come first (fair, rwlock). The text says who has it, as last seen: a label (see [WithLabel] and
-	// [Label]), "another", or this locker itself. That may be the caller, if it did not pass on a bound
-	// context.
+	// [Label]), "another", or this locker itself. That may be the caller itself, if it did not pass a
+	// bound context.
 	ErrNotAcquired = errors.New("not acquired")
 	// ErrLost: the lease ended before it was unlocked. Redis no longer knew it, or did not
 	// answer until its deadline, or its cap or its fixed end was reached. Another may have the
 	// lock, which no longer protects what its holder does after Deadline.
 	ErrLost = errors.New("lease lost")
-	// ErrUpgrade: the context is bound to a read lease on the key, and asks for the write lock. It
-	// would deadlock: unlock the read lease first, or take the write lock from the start.
+	// ErrUpgrade: the call asks for the write lock on a context that is bound to a read lease on
+	// the key. It would deadlock: unlock the read lease first, or take the write lock from the
+	// start.
 	ErrUpgrade = errors.New("a reader cannot become a writer")
 	// ErrReleased: the entry was unlocked before.
 	ErrReleased = errors.New("lease already released")
-	// ErrWrongType: the key holds something that is not a lock. The call left it alone.
+	// ErrWrongType: the key holds something that is not a lock. The call did not change it.
 	ErrWrongType = errors.New("the key holds something that is not a lock")
 	// ErrOldServer: the server lacks a command that came with Redis 6.2, or it is older than Redis
 	// 7.0 and the locker is a multilock with its restart guard; see
@@ -52,9 +53,9 @@ var (
 	ErrNotReplicated = errors.New("not on enough replicas")
 )
 
-// PermitsError is the error of a lock call of a semaphore whose key others use with another number
-// of permits, for errors.As. Nothing was taken. It lasts as long as any permit is taken, or until an
-// operator sets the number; see semaphore.Locker.Resize.
+// PermitsError is the error of a semaphore's lock call, for errors.As, if others use the key with
+// another number of permits. The call took nothing. It lasts as long as any permit is taken, or
+// until an operator sets the number; see semaphore.Locker.Resize.
 type PermitsError struct {
 	Wanted int // by this locker: the n of semaphore.New
 	Agreed int // by those that use the key
@@ -64,8 +65,8 @@ func (e *PermitsError) Error() string {
 	return fmt.Sprintf("%d permits wanted, but others use the key with %d", e.Wanted, e.Agreed)
 }
 
-// ErrHeld, in a [QuorumError], is the answer of a node on which another holds the lock. No call returns
-// it: see [ErrNotAcquired].
+// ErrHeld, in a [QuorumError], is the answer of a node on which another owner holds the lock. No call
+// returns it: see [ErrNotAcquired].
 var ErrHeld = errors.New("held by another")
 
 // QuorumError is the error of a multilock call to which too few nodes said yes, for
@@ -80,7 +81,7 @@ type QuorumError struct {
 // NodeError is the answer of one node.
 type NodeError struct {
 	Node string // its address, without credentials
-	Err  error  // nil: yes; matches ErrHeld: held by another; else why it said neither
+	Err  error  // nil: yes; matches ErrHeld: held by another; otherwise why it said neither
 }
 
 // NodeStatus is the state of one node; see Nodes of multilock.
@@ -88,7 +89,7 @@ type NodeStatus struct {
 	Node      string        // its address, without credentials
 	Vote      bool          // it votes
 	Remaining time.Duration // until it votes, if it has just been started, emptied or promoted
-	Err       error         // why it does not vote, however long one waits
+	Err       error         // why it will not vote, however long you wait
 }
 
 func (e *QuorumError) Error() string {

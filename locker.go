@@ -8,20 +8,21 @@ import (
 	"time"
 )
 
-// Locker is what code that needs locks takes: each lock kind has a Locker that satisfies it, and
-// [Operator] as well; rwlock has that for writers, and a Locker for readers besides. Its methods
-// there document the order of waiters and the round trips. Package holdfasttest has doubles for
-// tests; another kind of lock makes its leases with [NewLease].
+// Locker is the interface for code that needs locks. The Locker of each lock kind satisfies it,
+// and [Operator] as well. That of rwlock is for writers; its RLocker is a Locker for readers.
+// The methods of each kind document the order of waiters and the round trips. Package
+// holdfasttest has doubles for tests. Other kinds of locks make their leases with [NewLease].
 type Locker interface {
 	// Do locks key as Lock does, runs f and unlocks, even when f panics or ends its
 	// goroutine. The context that f gets is bound to the lease, see [Lease.Bind].
 	//
-	// If the lock was not acquired, Do returns the error of Lock and does not run f. Else
-	// it returns f's error, joined with ErrLost if the lock was lost while f ran, or with
-	// what else ended the lease before f did: ErrReleased, ErrClosed, or ErrWrongType if the
-	// key was overwritten. A release that failed, or has no answer, is no error of Do, as f
-	// ran under the lock: it goes on in the background, the key is free within a lease, and
-	// logger and observer report it. Do waits for it as Unlock does.
+	// If the lock was not acquired, Do returns the error of Lock and does not run f.
+	// Otherwise it returns f's error, joined with ErrLost if the lock was lost while f ran,
+	// or with the error of whatever else ended the lease before f ended: ErrReleased,
+	// ErrClosed, or ErrWrongType if the key was overwritten. A release that failed or got no
+	// answer is not an error of Do, as f ran under the lock. It goes on in the background,
+	// the key is free within a lease, and logger and observer report it. Do waits for it as
+	// Unlock does.
 	Do(ctx context.Context, key string, f func(context.Context) error, opts ...LockOption) error
 
 	// Lock waits until it has key or ctx ends. A deadline of ctx bounds the wait, not the
@@ -30,60 +31,58 @@ type Locker interface {
 	//
 	// After a failure nothing is held, and the effects of an unanswered call are being
 	// undone. Errors: the context's, joined with ErrNotAcquired, ErrUnavailable or
-	// ErrUnknown as far as known; ErrUnavailable or ErrUnknown when Redis was away for
+	// ErrUnknown as far as known; ErrUnavailable or ErrUnknown when Redis was unavailable for
 	// longer than WithMaxOutage; ErrTooManyWaiters; ErrClosed; on a bound context ErrLost,
-	// ErrReleased or ErrClosed if its lease has ended. Errors that waiting cannot cure come at
-	// once: ErrInvalidArgument, ErrUpgrade, ErrWrongType, ErrOldServer, a PermitsError, and
-	// refusals by Redis as they are.
+	// ErrReleased or ErrClosed if its lease has ended. Errors that waiting cannot cure come
+	// immediately: ErrInvalidArgument, ErrUpgrade, ErrWrongType, ErrOldServer, a PermitsError,
+	// and unchanged refusals by Redis.
 	//
 	// If the connection has just been lost, a call may outlast ctx by the time that the
 	// client takes to dial.
 	Lock(ctx context.Context, key string, opts ...LockOption) (*Lease, error)
 
-	// TryLock makes one attempt. If this locker holds key, asks for it or waits for it
-	// already, it makes no call to Redis and returns ErrNotAcquired, or the error of a wait
-	// that Redis does not answer; but semaphores and readers of rwlock, which need not
-	// exclude each other, may ask all the same. As Lock does, it re-enters a lease that ctx
-	// is bound to.
+	// TryLock makes one attempt. If this locker already holds key, asks for it or waits for
+	// it, it makes no call to Redis and returns ErrNotAcquired, or the error of a wait that
+	// Redis does not answer. Semaphores and readers of rwlock, which need not exclude each
+	// other, may still ask. Like Lock, it re-enters a lease that ctx is bound to.
 	//
-	// Errors as for Lock; ErrNotAcquired if another has the lock, ErrUnavailable if Redis
-	// did not take the call, ErrUnknown if it did not answer.
+	// Its errors are those of Lock; ErrNotAcquired if another has the lock,
+	// ErrUnavailable if Redis did not take the call, ErrUnknown if it did not answer.
 	TryLock(ctx context.Context, key string, opts ...LockOption) (*Lease, error)
 
-	// TryLockFor is Lock with a wait of at most the given time. Then it fails with
-	// ErrNotAcquired, or with ErrUnavailable or ErrUnknown if Redis is away. A wait of zero
-	// is TryLock; a negative one is refused.
+	// TryLockFor is Lock with a wait of at most the given time. After that it fails with
+	// ErrNotAcquired, or with ErrUnavailable or ErrUnknown if Redis is unavailable. A wait
+	// of zero is TryLock; a negative one is refused.
 	TryLockFor(ctx context.Context, key string, wait time.Duration, opts ...LockOption) (*Lease, error)
 }
 
-// Operator is what else the Locker of every kind can do, for the code that made it.
+// Operator is what the Locker of every kind can also do, for the code that made it.
 type Operator interface {
 	// Inspect returns the holder of key. Errors: ErrUnavailable or ErrUnknown if Redis does
-	// not answer; ErrClosed; a refusal by Redis as it is.
+	// not answer; ErrClosed; an unchanged refusal by Redis.
 	Inspect(ctx context.Context, key string) (Status, error)
 
-	// Locks returns an iterator over the locks that are held whose keys begin with prefix, in
-	// no order. It covers this locker's Redis and prefix, including locks of other libraries. Each lock
-	// is yielded once, as it was when Redis was asked. It leaves out what Inspect refuses, such as data of an
-	// application or a lock of another layout (rwlock and semaphore each have one), and a free key
-	// for which others wait.
+	// Locks returns an iterator over the held locks whose keys begin with prefix, in no particular order. It
+	// covers this locker's Redis and prefix, including locks of other libraries. It yields each lock once, as
+	// it was when Redis was asked. It leaves out what Inspect refuses, such as data of an application or a
+	// lock of another layout (rwlock and semaphore each have one), and a free key for which others wait.
 	//
 	// It reads all names that Redis has in small steps (SCAN), on a Redis Cluster those of every
-	// master. A lock that is held all the time is yielded, unless its server restarts or fails
-	// over meanwhile, or its slot moves. A lock that comes or goes meanwhile may be yielded.
+	// master. It yields each lock that is held throughout, unless its server restarts or fails
+	// over meanwhile, or its slot moves. It may yield a lock that comes or goes meanwhile.
 	//
-	// Errors are those of Inspect. What was yielded before stays right. An error names the key
-	// that Redis refuses, whose Status has no more than the key, or the master of a Redis Cluster
-	// that failed; a loop that goes on gets the locks of the other keys or masters. The loop ends
-	// by itself when ctx does.
+	// Errors are those of Inspect. What was yielded before stays correct. An error names the key
+	// that Redis refuses, whose Status has only the key, or the master of a Redis Cluster that
+	// failed; a loop that goes on gets the locks of the other keys or masters. The loop ends by
+	// itself when ctx does.
 	Locks(ctx context.Context, prefix string) iter.Seq2[Status, error]
 
 	// ForceUnlock, for operators, frees key from any holder and reports whether it was
 	// held. A lease that this locker had before the call ends immediately. Another holder
 	// learns of it at its next renewal, or never with a fixed lease, and believes in its
-	// lease until then. ForceUnlock leaves a key alone, with an error, if it is not a lock
-	// but data of an application, or a lock of another layout. ErrUnknown: the key may
-	// or may not be free. Other errors as for Inspect.
+	// lease until then. ForceUnlock fails, and changes nothing, if the key is not a lock
+	// but data of an application, or a lock of another layout. ErrUnknown: the key may or
+	// may not be free. Other errors are those of Inspect.
 	ForceUnlock(ctx context.Context, key string) (held bool, err error)
 
 	// Close releases what is held, ends leases and waits with ErrClosed, and waits for the
@@ -101,10 +100,10 @@ type Status struct {
 	Owner     string        // of any client, Redisson's included; "" if free; of a semaphore, the one whose lease ends first
 	Label     string        // of the owner, see [WithLabel] and [Label]; "" for Redisson's
 	Mode      string        // of rwlock: read or write; "" if free
-	Readers   int           // of rwlock: how many holds readers have, that of Owner too unless it writes; readers of a process may share one, Redisson's threads have one each
+	Readers   int           // of rwlock: how many holds readers have, Owner's included unless it writes; readers of a process may share one, Redisson's threads have one each
 	Entries   int           // levels of nesting, of Owner; 0 if free
 	Remaining time.Duration // until the lease ends if it is not renewed; negative: it has no end
-	Waiting   int           // of fair: how many wait in all processes, with the dead that are not yet removed; of semaphore: how many wait in this locker; else 0
+	Waiting   int           // of fair: how many wait in all processes, including the dead that are not yet removed; of semaphore: how many wait in this locker; otherwise 0
 	Permits   int           // of semaphore: how many there are; 0 if nothing is agreed, as nobody holds one
 	Holders   []Holder      // of semaphore: all of them, the first to end first
 }

@@ -21,8 +21,8 @@ func (o lockOption) apply(all *LockOptions) { o(all) }
 
 // FixedLease asks for a lease that is never renewed and is gone after d at the latest,
 // whatever its holder does. At least 100 ms, in whole milliseconds; with multilock, at most
-// WithMaxLease. Not together with MaxHold. A nested call refuses it, as it re-enters a lease as
-// it is.
+// WithMaxLease. Not together with MaxHold. A nested call refuses it, as it cannot change the
+// lease that it re-enters.
 func FixedLease(d time.Duration) LockOption {
 	return lockOption(func(o *LockOptions) { o.FixedLease = &d })
 }
@@ -36,33 +36,35 @@ func MaxHold(d time.Duration) LockOption {
 
 // WaitAtMost bounds the wait of Do or Lock. Unlike a deadline of the context, it does not
 // bound the function that Do runs. After d the call fails with ErrNotAcquired, or with
-// ErrUnavailable or ErrUnknown if Redis is away; 0 makes one attempt. A negative wait is
-// refused. TryLock and TryLockFor refuse the option, as they bound the wait themselves.
+// ErrUnavailable or ErrUnknown if Redis is unavailable; 0 makes one attempt. A negative
+// wait is refused. TryLock and TryLockFor refuse the option, as they bound the wait
+// themselves.
 func WaitAtMost(d time.Duration) LockOption {
 	return lockOption(func(o *LockOptions) { o.WaitAtMost = &d })
 }
 
-// OnPlace calls f with the place of a call that waits with fair in the queue of all processes:
+// OnPlace, for fair, calls f with the place of the waiting call in the queue of all processes:
 // 1 is the next to get the key. f runs on the goroutine of the call, when it has entered the
-// queue, and then as it moves up: immediately when this locker gets the key, else with the next
-// heartbeat, up to a fifth of fair.WithWaiterTTL later. It costs no call to Redis.
+// queue, and then as it moves up: immediately when this locker gets the key, otherwise with the
+// next heartbeat, up to a fifth of fair.WithWaiterTTL later. It costs no call to Redis.
 //
 // A place may be too high: the dead count until they are removed, and a heartbeat asks only
-// for the place of the call that has waited longest in this locker. Places that follow each
-// other fast may be left out. f should return soon, as the call is not served before. If f
-// panics, the call gives up its place.
-// The other kinds have no such queue, and refuse the option; the doubles of holdfasttest have one.
+// for the place of the call that has waited longest in this locker. Places that change quickly may
+// be skipped. f should return soon, as the call is not served until it does. If f panics, the call
+// gives up its place. The other kinds have no such queue, and refuse the option; the doubles of
+// holdfasttest have one.
 func OnPlace(f func(place int)) LockOption {
 	return lockOption(func(o *LockOptions) { o.OnPlace = f })
 }
 
-// Label names the hold of this call, in place of the label of its locker: see [WithLabel], also
-// for its rules. The call makes one more round trip when it has got the lock, and until then the
-// label of the locker is shown; so it is for a waiter in the queue of fair. If that call fails, the
-// lock is held all the same, and the locker tries again in the background.
+// Label names the hold of this call, instead of the locker's label; for its rules see [WithLabel].
+// The call makes one more round trip when it has got the lock. Until then the locker's label is
+// shown, also for a waiter in the queue of fair. If that round trip fails, the lock is still held,
+// and the locker tries again in the background.
 //
 // A nested call refuses the option. A hold with a label of its own is not handed over to another
-// call of the locker, and no other hold is handed to the call, as Redis shows one label for each.
+// call of the locker, and no other hold is handed to the call, as Redis shows one label for each
+// hold.
 func Label(label string) LockOption {
 	return lockOption(func(o *LockOptions) { o.Label = &label })
 }

@@ -2,8 +2,8 @@ package holdfast
 
 import "time"
 
-// Observer has the functions that a locker calls for what it does, for metrics; see
-// [WithObserver]. A function that is nil is skipped.
+// Observer has the functions that a locker calls to report what it does, for metrics; see
+// [WithObserver]. The locker skips nil functions.
 //
 // The locker calls the functions one at a time, on a goroutine of their own, soon after
 // the event. They cannot delay, block or break a lock, and may use the locker themselves. A
@@ -11,11 +11,11 @@ import "time"
 // runs; Dropped counts those that found no room. Close delivers what still waits, for at most
 // a second.
 //
-// Each entry that a call acquires ends with exactly one Released or Lost, through a loss,
-// through Close, and when its caller has gone. So the locker holds as many entries as
-// there were Acquired, less Released and Lost; dropped ones count in all three. Events of one
-// key come in order, except that Released waits for the answer of Redis: the next Acquired may
-// come before it.
+// Each entry that a call acquires ends with exactly one Released or Lost, also at a loss, at
+// Close, or when its caller has gone. So the locker holds as many entries as there were
+// Acquired, minus Released and Lost; dropped ones count in all three. Events of one key come
+// in order, except that Released waits for the answer of Redis: the next Acquired may come
+// before it.
 type Observer struct {
 	Acquired    func(AcquiredEvent)
 	Failed      func(FailedEvent) // a lock call has failed
@@ -34,12 +34,12 @@ type How string
 
 const (
 	ByCall     How = "call"     // Redis gave it to an attempt of this locker
-	ByHandover How = "handover" // from a section of this locker; of readers, perhaps after a call that asks whether a writer waits
+	ByHandover How = "handover" // from a section of this locker; for readers, perhaps after a call that asks whether a writer waits
 	ByGrant    How = "grant"    // fair: Redis gave it to a waiter in its queue
 	ByReentry  How = "re-entry" // by a context bound to a lease
 )
 
-// AcquiredEvent: an entry has begun. If its caller has gone meanwhile, it is released immediately,
+// AcquiredEvent: an entry has begun. If its caller has already gone, it is released immediately,
 // and the call is also Failed.
 type AcquiredEvent struct {
 	Key    string
@@ -79,7 +79,7 @@ type RenewedEvent struct {
 // fair, a grant.
 type WokenEvent struct{ Key string }
 
-// WaitersEvent: a call has begun or ended to wait for a key.
+// WaitersEvent: a call has begun or stopped waiting for a key.
 type WaitersEvent struct {
 	Key     string
 	Waiting int // calls of this locker that wait for the key now; for those of all processes see Status.Waiting
@@ -87,7 +87,7 @@ type WaitersEvent struct {
 
 // OutageBeganEvent: Redis has not answered a call of this locker.
 type OutageBeganEvent struct {
-	Server string // of a Redis Cluster, as far as it is known; else ""
+	Server string // of a Redis Cluster, as far as it is known; otherwise ""
 	Err    error
 }
 

@@ -12,9 +12,9 @@ const (
 	DefaultFenceExpiry   = 7 * 24 * time.Hour
 )
 
-// Option is a setting of a locker, for New of its kind. Those of this package are of several
-// kinds; fair and multilock have their own beside them. A kind refuses an option that it does
-// not have.
+// Option is a setting of a locker, for New of its kind. Those of this package are for several
+// kinds; fair and multilock also have their own. A kind refuses an option that it does not
+// have.
 type Option interface {
 	// Apply sets the option, for authors of a [Locker]. It fails if the option is of another kind.
 	Apply(*Settings) error
@@ -43,21 +43,22 @@ type option func(*Settings)
 
 func (o option) Apply(s *Settings) error { o(s); return nil }
 
-// WithLease sets the length of a lease. Renewals come every third of it, and a crashed
-// holder's keys are free within it. Default 30 s; at least 100 ms, in whole milliseconds.
+// WithLease sets the length of a lease. Leases are renewed every third of it, and a
+// crashed holder's keys are free within it. Default 30 s; at least 100 ms, in whole
+// milliseconds.
 func WithLease(d time.Duration) Option { return option(func(s *Settings) { s.Lease = d }) }
 
-// WithPrefix puts a text before every key, such as "lock:". In Redis, and for
-// Java, the lock's name is the prefix and the key. Calls, leases, errors, events and the log
-// of this locker name the key alone. Programs share a lock if prefix and key together are
-// the same. Default none. New refuses a prefix with which no key can be locked.
+// WithPrefix puts a text, such as "lock:", before every key. In Redis, and for Java, the
+// lock's name is the prefix and the key. Calls, leases, errors, events and the log of this
+// locker name the key alone. Programs share a lock if prefix and key together are the same.
+// Default none. New refuses a prefix with which no key can be locked.
 func WithPrefix(prefix string) Option { return option(func(s *Settings) { s.Prefix = prefix }) }
 
 // WithLabel sets the text by which people recognize this locker's holds: Inspect, the command
 // holdfast and the errors of calls that do not get a lock show it. It is kept with the lock,
 // and is gone when the lock is. Every user that may read the locks may read it, so it must
-// have no secrets. Default host name/process id; "" for none; at most 1 KiB, and up to 62 bytes
-// cost Redis least.
+// contain no secrets. Default host name/process id; "" for none; at most 1 KiB, and up to 62
+// bytes cost Redis least.
 func WithLabel(label string) Option { return option(func(s *Settings) { s.Label = label }) }
 
 // WithLocalHandover sets how long a key may go from one waiter of this locker to the next
@@ -82,16 +83,16 @@ func WithLocalHandover(d time.Duration) Option {
 func WithFencing() Option { return option(func(s *Settings) { s.Fencing = true }) }
 
 // WithFenceExpiry sets how long Redis keeps the fence counter of a key after its last
-// acquire. Default 7 days; 0 keeps it forever, which is needed beside Redisson's fenced
+// acquire. Default 7 days; 0 keeps it forever, which is needed together with Redisson's fenced
 // locks, as those would start again at 1. Needs WithFencing.
 func WithFenceExpiry(d time.Duration) Option {
 	return option(func(s *Settings) { s.FenceExpiry = &d })
 }
 
 // WithLogger logs the locker's background work: lost leases, failed renewals, attempts that it cannot
-// undo, and why a node of multilock has no vote; with the kinds on one Redis once a warning if Redis may
-// evict locks (one INFO at the first lock, if the user may send it; with rwlock at the first of each half). The handler must not block, as it
-// would hold up renewals. Default silent.
+// undo, and why a node of multilock has no vote; with the kinds on one Redis it also warns once if Redis may evict locks (one INFO at the
+// first lock, if the user may send it; with rwlock at the first of each half). The handler must not block, as that would hold up
+// renewals. Default silent.
 func WithLogger(log *slog.Logger) Option { return option(func(s *Settings) { s.Logger = log }) }
 
 // WithObserver tells an observer what the locker does, for metrics; see [Observer]. It cannot
@@ -105,28 +106,27 @@ func WithObserver(o Observer) Option { return option(func(s *Settings) { s.Obser
 // WithLocalHandover less. Default none; at least 100 ms, and longer than WithLocalHandover.
 func WithMaxHold(d time.Duration) Option { return option(func(s *Settings) { s.MaxHold = d }) }
 
-// WithMaxWaiters bounds the waiters of one key in this locker, with rwlock the readers and the writers
-// by themselves. Beyond that, Lock and TryLockFor fail immediately with ErrTooManyWaiters. Default 0: no bound.
+// WithMaxWaiters bounds the waiters of one key in this locker; rwlock counts readers and writers separately.
+// Beyond that, Lock and TryLockFor fail immediately with ErrTooManyWaiters. Default 0: no bound.
 func WithMaxWaiters(n int) Option { return option(func(s *Settings) { s.MaxWaiters = n }) }
 
-// WithMaxOutage sets how long a wait rides out a Redis that does not answer, or too few nodes
-// that vote, before it fails with ErrUnavailable or ErrUnknown. The attempt that is under way then
-// still has its time: less than a lease, and at most 6.25 s. 0 fails at the first attempt that Redis does
-// not answer. Default one lease; multilock adds 1.02 times the longest lease, for which a
-// restarted node has no vote.
+// WithMaxOutage sets how long a wait rides out a Redis that does not answer, or too few voting nodes,
+// before it fails with ErrUnavailable or ErrUnknown. The attempt that is under way then still has its
+// time: less than a lease, and at most 6.25 s. 0 fails at the first attempt that Redis does not answer.
+// Default one lease; multilock adds 1.02 times the longest lease, for which a restarted node has no vote.
 func WithMaxOutage(d time.Duration) Option { return option(func(s *Settings) { s.MaxOutage = &d }) }
 
 // WithReplicas makes a lock, a nested entry and a renewal count only when n replicas have it.
 // Each waits at most timeout for them (WAIT, on a connection of its own).
-// A lock or an entry that does not count is undone, and fails with ErrNotReplicated beside
+// A lock or an entry that does not count is undone, and fails with ErrNotReplicated together with
 // ErrUnknown; a wait tries again, as with WithMaxOutage. Where the server refuses WAIT, as it
-// does to a user without that right, it fails immediately with the cause. A renewal that does not
-// count does not prolong the lease. Each costs a round trip more, and calls are not batched.
-// Default none. The time is in whole milliseconds; New refuses one that is too long for the
-// lease, and names the bound. For the kinds on one Redis.
+// does for a user without that right, the call fails immediately with the cause. A renewal that
+// does not count does not prolong the lease. Each costs one more round trip, and calls are not
+// batched. Default none. The time is in whole milliseconds; New refuses one that is too long for
+// the lease, and names the bound. For the kinds on one Redis.
 //
-// It makes it less likely that a failover loses a lock, and does not exclude it: Redis may
-// promote a replica that lacks the write.
+// It makes it less likely that a failover loses a lock, but does not rule it out: Redis
+// may promote a replica that lacks the write.
 // https://redis.io/docs/latest/commands/wait/#consistency-and-wait
 func WithReplicas(n int, timeout time.Duration) Option {
 	return option(func(s *Settings) { s.Replicas, s.ReplicaTimeout = n, timeout })
@@ -134,7 +134,7 @@ func WithReplicas(n int, timeout time.Duration) Option {
 
 // WithShardedPubSub chooses how the locks of a Redis Cluster notify their waiters: by its
 // shard channels, or by classic ones, which Redis sends to all nodes. All programs that share
-// locks, Java ones too, have to choose alike. Default shard channels where the cluster has
+// locks, Java ones too, must choose the same. Default shard channels where the cluster has
 // them, as Redisson does from 3.22 on. Where it has none (they came with Redis 7.0), true
 // makes every lock fail. For the kinds on one Redis, only with a client of a Redis Cluster.
 func WithShardedPubSub(on bool) Option {

@@ -1,10 +1,12 @@
-// Package election elects one leader among the candidates of a group, over any [holdfast.Locker]:
-// whoever holds the lock of the group leads. Over readers, or permits of n > 1, several lead at once. A candidate campaigns for that lock, leads while its
+// Package election elects one leader among the candidates of a group, over any
+// [holdfast.Locker]: whoever holds the lock of the group leads. With readers, or with n > 1
+// permits, several lead at the same time. A candidate campaigns for that lock, leads while its
 // lease lives, which is its term, and resigns by unlocking.
 //
-// An election promises what its lock promises. Two candidates never lead at once where the
-// lock never has two holders. A leader that stands still and does not know yet that its term is
-// over is refused by a resource that checks the fence of the term, [holdfast.Lease.Fence].
+// An election promises what its lock promises. Two candidates never lead at the same time where
+// the lock never has two holders. A resource that checks the fence of the term,
+// [holdfast.Lease.Fence], refuses a leader that stood still and does not yet know that its term
+// has ended.
 package election
 
 import (
@@ -66,15 +68,15 @@ func New(locker holdfast.Locker, group string, opts ...holdfast.LockOption) (*El
 // [holdfast.LeaseFrom] finds the fence of the term in it. lead should return then, as another
 // candidate may lead soon after a loss.
 //
-// Run unlocks only after lead has returned, or has panicked or ended its goroutine; that is to
-// resign. If the term was lost by then, Run drops what lead has returned, and campaigns again.
-// Otherwise it returns that, joined with [holdfast.ErrReleased], ErrClosed or ErrWrongType if one of
-// these ended the lease before lead did. So a leader resigns, and Run ends, when lead returns in
-// its term, and when ctx ends and lead has returned.
+// Run resigns by unlocking, but only after lead has returned, panicked or ended its goroutine. If
+// the term was lost by then, Run drops lead's result and campaigns again. Otherwise it returns that
+// result, joined with [holdfast.ErrReleased], ErrClosed or ErrWrongType if one of these ended the
+// lease before lead did. So a leader resigns, and Run ends, when lead returns in its term, and when
+// ctx ends and lead has returned.
 //
-// A campaign lasts until ctx ends, however long Redis is away: Run tries again each second after
-// [holdfast.ErrUnavailable] and [holdfast.ErrUnknown]. It returns all other errors of Lock, and
-// nothing is held then: that of ctx, ErrClosed, ErrTooManyWaiters, ErrInvalidArgument for the group or
+// A campaign lasts until ctx ends, however long Redis is unavailable: Run tries again each second
+// after [holdfast.ErrUnavailable] and [holdfast.ErrUnknown]. It returns all other errors of Lock, and
+// holds nothing then: that of ctx, ErrClosed, ErrTooManyWaiters, ErrInvalidArgument for the group or
 // an option, and refusals by Redis, which waiting cannot cure.
 //
 // An Election has one Run at a time; a second one fails with ErrInvalidArgument. A campaign costs
@@ -102,7 +104,7 @@ func (e *Election) Run(ctx context.Context, lead func(context.Context) error) er
 	}
 }
 
-// campaign waits for the lock. A first attempt tells immediately whether another candidate leads.
+// campaign waits for the lock. A first attempt shows immediately whether another candidate leads.
 func (e *Election) campaign(ctx context.Context) (*holdfast.Lease, error) {
 	lease, err := e.locker.TryLock(ctx, e.group, e.opts...)
 	if errors.Is(err, holdfast.ErrNotAcquired) {
@@ -136,11 +138,11 @@ func (e *Election) state() (*holdfast.Lease, error) {
 	return e.lease, e.why
 }
 
-// IsLeader returns nil while this candidate leads, and never after its lease has ended; else
+// IsLeader returns nil while this candidate leads, and never after its lease has ended; otherwise
 // [ErrNotLeader], joined with what is known of the reason: [holdfast.ErrNotAcquired], whose text has
 // the label of the leader that the campaign has met, ErrLost while the lead of a lost term has not
-// returned, ErrUnavailable, or why Run has ended. Before the first attempt of the first Run was
-// answered, it waits for that, or until ctx ends. No round trip.
+// returned, ErrUnavailable, or why Run has ended. Until the first attempt of the first Run is
+// answered, it waits for that, or until ctx ends. It costs no round trip.
 //
 // What follows an answer may come later than the end of the lease: see [holdfast.Lease].
 func (e *Election) IsLeader(ctx context.Context) error {
@@ -161,8 +163,8 @@ func (e *Election) IsLeader(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", ErrNotLeader, why)
 }
 
-// Bind derives a context for work outside of lead that only the leader may do. It ends with the
-// term, see [holdfast.Lease.Bind]; it has ended, with the cause ErrNotLeader, if there is none. Run
+// Bind derives a context for work outside lead that only the leader may do. It ends with the term,
+// see [holdfast.Lease.Bind]; without a term it has already ended, with the cause ErrNotLeader. Run
 // does not wait for that work before it resigns.
 func (e *Election) Bind(ctx context.Context) context.Context {
 	if lease, _ := e.state(); lease != nil {
@@ -174,9 +176,9 @@ func (e *Election) Bind(ctx context.Context) context.Context {
 }
 
 // Leader asks Redis who leads. Held reports whether a candidate does, and Label names it. Owner is
-// its term: no other term has that owner, except of candidates that share a locker. Errors:
-// those of Inspect, see [holdfast.Operator]; [errors.ErrUnsupported] if the locker is no
-// Operator. The round trips of Inspect.
+// its term: no other term has that owner, except those of candidates that share a locker. Errors
+// are those of Inspect, see [holdfast.Operator], and [errors.ErrUnsupported] if the locker is not
+// an Operator. It costs the round trips of Inspect.
 func (e *Election) Leader(ctx context.Context) (holdfast.Status, error) {
 	operator, is := e.locker.(holdfast.Operator)
 	if !is {

@@ -1,5 +1,5 @@
 // Package fair is a re-entrant lock on one Redis that serves the waiters of all processes
-// first come, first served. To the contract of package rlock it adds the order.
+// first come, first served. It adds this order to the contract of package rlock.
 //
 //	locker, err := fair.New(client)
 //	err = locker.Do(ctx, "order:42", func(ctx context.Context) error { … })
@@ -7,8 +7,8 @@
 // # What is authoritative
 //
 // Redis says which owner holds a key and which comes next: in a hash, as in rlock, and in a
-// list of owners. Scripts change both, one at a time, and their order is the order. The layout of
-// the queue is Redisson's, and Redisson's waiters may stand in it. Messages are hints,
+// list of owners. Scripts change both, one at a time; the order in which they run counts. The
+// layout of the queue is Redisson's, and Redisson's waiters may stand in it. Messages are hints,
 // except a grant, and a waiter believes a grant only while Redis cannot have taken it back.
 //
 // # The states of a waiter
@@ -41,12 +41,13 @@
 // no heartbeat moves the deadline. The formula takes the minimum because the first renewal
 // sets the locker's lease, which may be shorter.
 //
-// A waiter first confirms a grant that comes when more than half of that time is over, that
-// lacks a fence with fencing on, that is for a fixed or capped lease or one with a
+// A waiter first confirms a grant that comes when more than half of that time has passed,
+// that lacks a fence with fencing on, that is for a fixed or capped lease or one with a
 // [holdfast.Label], that a heartbeat found, or that comes while its locker still knows of a
-// hold. With [holdfast.WithReplicas], it confirms each. The confirmation is one more call,
-// which sets the lease, and the lease counts from the start of that call. So no waiter
-// believes a grant that arrives late, or that is for an owner that has lost its place.
+// hold. With [holdfast.WithReplicas], it confirms every grant. The confirmation is one more
+// call, which sets the lease, and the lease counts from the start of that call. So no
+// waiter believes a grant that arrives late, or that is for an owner that has lost its
+// place.
 //
 // A Redis user with the right to publish can forge a message. So the number of a waiter's
 // owner ends with digits that only its locker can make, and the locker ignores a message for
@@ -56,41 +57,41 @@
 //
 // # A message at the wrong server
 //
-// A locker's subscription may be at another server than its calls: at a master that has
+// A locker's subscription may be on a different server than its calls: on a master that has
 // become a replica, say, after the name of the master moved. A replica passes on what its
 // master publishes, but the master does not count that listener. So a script sends a grant
-// only if the inbox has a subscriber at its own server. The same script then never takes the
+// only if the inbox has a subscriber on its own server. The same script then never takes the
 // grant back: a grant that somebody can hear is the hold that Redis has. If the inbox has no
 // subscriber there, nothing is sent, and the script passes over the waiter.
 //
-//   - The old master keeps the subscription, the new one carries out the calls: nobody is
-//     counted there. The waiter is served by its own heartbeat, whose reply has the grant, until
-//     its subscription has moved too.
+//   - The old master keeps the subscription, the new one carries out the calls: the new one
+//     counts no subscriber. The waiter is served by its own heartbeat, whose reply has the
+//     grant, until its subscription has moved too.
 //   - A connection that has died unseen still counts as a subscriber: the grant stays for
 //     its grant lease, in which a heartbeat finds it.
 //   - A replica passes on an earlier grant late. Replicas get the hold before its message.
 //     The waiter trusts the message only while that hold lasts, by the formula above, or
 //     confirms it. If its owner has been served or has left since, the message is for nobody.
-//   - A failover loses the hold together with its message, or the hold alone after
-//     the message was heard: as any lock that a replica lacks, see rlock.
+//   - A failover loses the hold together with its message, or the hold alone after the message was
+//     heard: the lock is lost like any that a replica lacks, see rlock.
 //
-// Two servers that both carry out calls are two memories, and no lock on one Redis.
+// Two servers that both carry out calls are two memories, not one Redis with a lock.
 //
 // # Which waiters are alive
 //
 // A locker with waiters sends a heartbeat five times in [WithWaiterTTL], at least every 5 s,
 // one call for many keys. It leaves out a key if all waiters of the key entered less than
 // half that period ago, as entering counts as a heartbeat. A locker that was silent for
-// WithWaiterTTL, by the server's clock, is dead, and its waiters are dropped when they come
-// first. If a waiter cannot receive its grant because its connection is closed, the script
-// passes over it in the same step, and sends nothing. The waiter keeps its place until its
-// locker is dead: a cut connection is not a death.
+// WithWaiterTTL, by the server's clock, is dead, and its waiters are dropped when they reach
+// the front. If a waiter cannot receive its grant because its connection is closed, the
+// script passes over it in the same step, and sends nothing. The waiter keeps its place
+// until its locker is dead: a cut connection is not a death.
 //
-// A locker that may not subscribe says so in its heartbeats. It still gets its turn, and a
-// heartbeat finds the grant: after 10 to 100 ms if the last heartbeat found its waiter next in
-// the queue, else when the next regular heartbeat is due. The others wait that long for it, or
-// one grant lease if it has died. A heartbeat also grants a free lock to the next waiter, finds
-// a grant whose message was lost, and notices a lost place.
+// A locker that is not allowed to subscribe says so in its heartbeats. It still gets its turn,
+// and a heartbeat finds the grant: after 10 to 100 ms if the last heartbeat found its waiter
+// next in the queue, otherwise when the next regular heartbeat is due. The others wait that
+// long for it, or one grant lease if it has died. A heartbeat also grants a free lock to the
+// next waiter, finds a grant whose message was lost, and notices a lost place.
 //
 // # At each failure
 //
@@ -107,26 +108,25 @@
 //     finds out, within two periods.
 //   - A caller gives up: its owner leaves the queue, and passes on a grant that
 //     came meanwhile. If a call of the owner may still arrive, a tombstone stays
-//     for a minute, so that it cannot come back. While Redis is away, the call is
-//     repeated until the owner can have nothing any more: a minute, WithWaiterTTL and
-//     a lease. An owner that gets the key all the same gives it back when its
-//     message comes, or when a heartbeat finds it.
+//     for a minute, so that it cannot come back. While Redis is unavailable, the call is repeated
+//     until the owner can no longer have anything: a minute, WithWaiterTTL and a lease. An owner
+//     that still gets the key gives it back when its message comes, or when a heartbeat finds it.
 //   - The server's clock jumps ahead, or the server stands still, by more than WithWaiterTTL:
-//     waiters may lose their places, all of them after a large jump, and enter again. A
-//     lock may end early, and its holder learns of that at its renewal. The clock jumps
-//     back: dead lockers are noticed that much later. Neither stops progress, nor breaks
-//     exclusion among holders that learn of it in time.
-//   - Redis is away or forgets: as in rlock.
+//     waiters may lose their places (all of them after a large jump) and enter again. A lock
+//     may end early, and its holder learns of that at its renewal. The clock jumps back: dead
+//     lockers are noticed that much later. Neither stops progress or breaks exclusion among
+//     holders that learn of it in time.
+//   - Redis is unavailable or loses its memory: as in rlock.
 //
 // # Runs
 //
 // A grant names the waiters of the same locker that follow without a gap. One hold serves
-// them in turn, without Redis, for up to [holdfast.WithLocalHandover]: the order stays that of the
-// queue. They remain in the queue until the release that names them, so a release that
-// never comes changes nothing. A run only serves waiters that entered at the first attempt.
-// Waiters that come while a call to enter is under way enter together in the next. When
-// processes take turns, and one of them holds the key or has several places, its new
-// waiters first linger for up to 2 ms, to enter together.
+// them in turn, without Redis, for up to [holdfast.WithLocalHandover]: the queue's order is kept.
+// They remain in the queue until the release that names them, so a release that never comes
+// changes nothing. A run only serves waiters that entered at the first attempt. Waiters that come
+// while a call to enter is under way enter together in the next. When processes take turns, and
+// one of them holds the key or has several places, its new waiters first linger for up to 2 ms, to
+// enter together.
 //
 // Acquires of keys without waiters, and releases without a run, go out in batches as in
 // rlock.
@@ -134,9 +134,9 @@
 // # Beside other locks
 //
 // Waiters of Redisson's fair lock may stand in the same queue. Such a waiter is woken as it
-// expects and keeps its turn for 3 s, or for 250 ms if it does not listen; that is also the
-// cost of one that has died. Behind a Java waiter, Java's own rules set the bounds. To fair,
-// a key that rlock or Redisson's plain lock holds is simply held: its release sends the
-// queue no message, and the next heartbeat serves. Those locks do not see the queue, and
-// may take a free key before its waiters.
+// expects and keeps its turn for 3 s, or for 250 ms if it does not listen; one that has died
+// costs the same. Behind a Java waiter, Java's own rules set the bounds. To fair, a key that
+// rlock or Redisson's plain lock holds is simply held: its release sends the queue no
+// message, and the next heartbeat serves. Those locks do not see the queue, and may take a
+// free key before its waiters.
 package fair

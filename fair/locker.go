@@ -12,9 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/single"
 )
 
-// Locker locks keys on one Redis, a Sentinel set or a Redis Cluster. It is one client in
-// the eyes of Redis and of the other lockers. Safe for concurrent use. One locker for each process and
-// Redis is enough.
+// Locker locks keys on one Redis, a Sentinel set or a Redis Cluster. Redis and the other lockers see
+// it as one client. Safe for concurrent use. One locker per process and Redis is enough.
 type Locker struct {
 	engine  *engine.Engine
 	backend *single.Queued
@@ -57,8 +56,8 @@ func (l *Locker) Lock(ctx context.Context, key string, opts ...holdfast.LockOpti
 }
 
 // TryLock makes one attempt. It takes key only if key is free and no live waiter is in the
-// queue; else it fails with ErrNotAcquired. One round trip, or none if this locker has key
-// or wants it; see [holdfast.Locker].
+// queue; otherwise it fails with ErrNotAcquired. One round trip, or none if this locker
+// has key or wants it; see [holdfast.Locker].
 func (l *Locker) TryLock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
 	return l.engine.TryLock(ctx, key, opts...)
 }
@@ -74,16 +73,16 @@ func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, erro
 	return l.engine.Inspect(ctx, key, l.backend.Inspect)
 }
 
-// Locks returns the locks that are held whose keys begin with prefix, with the lengths of their
-// queues; see [holdfast.Operator]. A round trip for each 1000 names that Redis has, and one for
-// each 256 that may be locks.
+// Locks returns the held locks whose keys begin with prefix, with the lengths of their queues;
+// see [holdfast.Operator]. It costs one round trip for each 1000 names that Redis has, and one
+// for each 256 that may be locks.
 func (l *Locker) Locks(ctx context.Context, prefix string) iter.Seq2[holdfast.Status, error] {
 	return l.engine.Locks(ctx, prefix)
 }
 
 // ForceUnlock, for operators, frees key from any holder, gives it to the next waiter and
 // reports whether it was held; see [holdfast.Operator]. A waiter that Redis has just made the
-// holder, and that was not told yet, goes to the end of the queue. One round trip.
+// holder, and that has not been told yet, goes to the end of the queue. One round trip.
 func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
 	return l.engine.Force(ctx, key, l.backend.ForceRelease)
 }

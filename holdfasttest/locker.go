@@ -5,7 +5,7 @@
 //
 // It passes the contract of its lock kind, where that is about one process. Waiters are served in the
 // order in which they came, over all lockers of one memory. [Locker.Hold], [Locker.Lose] and
-// [Locker.Outage] bring about what other processes and Redis would.
+// [Locker.Outage] simulate what other processes and Redis do.
 //
 // It is simpler than a real lock: nothing takes time, no reply is lost, a lease ends at the
 // very moment at which Redis frees its key, and every holder learns of a loss immediately.
@@ -29,7 +29,7 @@ type Locker struct {
 	memory   *memory           // immutable
 	id       int64             // immutable
 	reads    bool              // for readers of a ReadWrite; immutable
-	half     *Locker           // the other one of a ReadWrite; else nil; immutable
+	half     *Locker           // the other one of a ReadWrite; otherwise nil; immutable
 	owners   int64             // guarded by memory.mu
 	closed   bool              // guarded by memory.mu
 }
@@ -41,8 +41,8 @@ func New(opts ...holdfast.Option) (*Locker, error) {
 	return newOf("holdfasttest: New", &memory{permits: 1}, opts)
 }
 
-// NewSemaphore is New for keys that up to n may hold at once, as those of package semaphore. It has
-// no WithFencing.
+// NewSemaphore is New for keys that up to n may hold at the same time, like those of package
+// semaphore. It refuses WithFencing.
 func NewSemaphore(n int, opts ...holdfast.Option) (*Locker, error) {
 	if err := check.Permits(n); err != nil {
 		return nil, errs.Invalid("holdfasttest: NewSemaphore: %w", err)
@@ -91,8 +91,8 @@ func newLocker(s holdfast.Settings, m *memory) *Locker {
 	return &Locker{settings: s, memory: m, id: ids.Add(1)}
 }
 
-// Another returns a locker with the same memory and options, as another process has on the
-// same Redis.
+// Another returns a locker with the same memory and options, like that of another process
+// on the same Redis.
 func (l *Locker) Another() *Locker {
 	other := newLocker(l.settings, l.memory)
 	other.reads = l.reads

@@ -19,10 +19,10 @@ type memory struct {
 	keys  map[string]*keyState
 	since time.Time   // the start of the outage; zero: there is none
 	back  time.Time   // its end
-	timer *time.Timer // of what happens next by itself; nil: nothing does
+	timer *time.Timer // for what happens next by itself; nil: nothing does
 	fence int64       // the last number
 
-	permits   int  // how many may hold a key at once; immutable
+	permits   int  // how many may hold a key at the same time; immutable
 	semaphore bool // else there is one, of a lock; immutable
 	readWrite bool // one writer, or any number of readers; immutable
 }
@@ -356,8 +356,8 @@ func (k *keyState) waitersOf(l *Locker) (n int) {
 	return n
 }
 
-// withdraw ends the wait of a call whose context is over. A lease that it got meanwhile
-// goes back.
+// withdraw ends the wait of a call whose context has ended. A lease that it has got by then goes
+// back.
 func (m *memory) withdraw(ctx context.Context, w *waiter) (*holdfast.Lease, error) {
 	err := error(nil)
 	m.do(func() {

@@ -49,10 +49,10 @@ func (l *Locker) Hold(key string) (release func(), err error) {
 	return func() { _ = lease.Unlock(ctx) }, nil
 }
 
-// Outage takes Redis away from all lockers of this memory, for d from now on; 0 brings it
-// back. Meanwhile TryLock, Inspect and ForceUnlock fail with [holdfast.ErrUnavailable], as
+// Outage makes Redis unavailable to all lockers of this memory, for d from now on; 0 brings
+// it back. Meanwhile TryLock, Inspect and ForceUnlock fail with [holdfast.ErrUnavailable], as
 // waits do after WithMaxOutage; Unlock waits; and no lease is renewed. A lease is lost at its
-// deadline, which is between two thirds of WithLease and all of it away.
+// deadline, which is between two thirds of WithLease and all of it later.
 func (l *Locker) Outage(d time.Duration) {
 	m := l.memory
 	m.do(func() {
@@ -148,7 +148,7 @@ func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err er
 	return held, err
 }
 
-// ask makes a call for a key that is no lock.
+// ask makes a call for a key, other than a lock call.
 func (l *Locker) ask(ctx context.Context, what, key string, f func(*keyState)) error {
 	err := check.Key(key)
 	if err == nil {
@@ -157,7 +157,7 @@ func (l *Locker) ask(ctx context.Context, what, key string, f func(*keyState)) e
 	return errs.Of(what, key, err)
 }
 
-// call makes a call that is no lock.
+// call makes a call other than a lock call.
 func (l *Locker) call(ctx context.Context, f func()) (err error) {
 	l.memory.do(func() {
 		switch {

@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// ReadWrite is a read/write lock in memory, as that of package rwlock: its Locker locks keys for
-// writers. Lose and Hold are those of a writer, and of a reader those of RLocker.
+// ReadWrite is a read/write lock in memory, like that of package rwlock: its Locker locks keys
+// for writers. Its Lose and Hold are for a writer; those of RLocker are for a reader.
 type ReadWrite struct {
 	*Locker
 	readers *Locker
@@ -30,10 +30,10 @@ func pair(writers *Locker) *ReadWrite {
 	return &ReadWrite{writers, readers}
 }
 
-// RLocker returns the locker of readers, always the same.
+// RLocker returns the locker for readers, always the same one.
 func (l *ReadWrite) RLocker() *Locker { return l.readers }
 
-// Another is as that of [Locker].
+// Another is like that of [Locker].
 func (l *ReadWrite) Another() *ReadWrite { return pair(l.Locker.Another()) }
 
 // Close closes both halves.

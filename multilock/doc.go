@@ -1,5 +1,5 @@
 // Package multilock locks keys on a quorum of independent Redis masters, so that no Redis is
-// a single point of failure. It also locks several keys at once ([LockAll]). The contract
+// a single point of failure. It also locks several keys together ([LockAll]). The contract
 // of a lock is that of package rlock.
 //
 //	locker, err := multilock.New(clients)          // five clients of five masters; Open makes them itself
@@ -17,16 +17,17 @@
 //  4. A renewal works the same way, with a time of its own, and needs as many votes.
 //  5. After a failure, tell all nodes that were asked to forget the owner, and try again
 //     with a new owner, after a random delay that grows with each split vote. The message
-//     of a release cuts the delay: a waiter that has let as many releases pass as is
-//     usual tries immediately, and the others up to four round trips later, as waiters that
-//     ask at the same moment split the votes. A locker learns what is usual for each of
-//     64 groups of keys.
+//     of a release cuts the delay: a waiter that has let as many releases pass as is usual
+//     tries immediately, and the others up to four round trips later, as waiters that ask
+//     at the same moment split the votes. A locker learns what is usual for each of 64
+//     groups of keys.
 //
 // Where clients split the votes, Redlock makes all of them give up. Here the one with most
 // votes (of equals, by a hash of the owners) keeps them, and asks the other nodes again up
 // to three times while the others give up. The votes of a client that died in its round
-// count until its lease is over; if they are most, all others give up, as in Redlock. It
-// is safe: a node has one owner at a time, and the deadline counts from step 1 on.
+// count until its lease has ended; if it has most of them, all others give up, as in
+// Redlock. This is safe: a node has one owner at a time, and the deadline counts from step
+// 1 on.
 //
 // Lock returns when enough nodes have said yes, and does not wait for the last answer. A
 // round fails when enough can no longer say yes, and it is known whether others have the
@@ -60,8 +61,8 @@
 // So a restart, a FLUSHALL or a failover costs a vote for one longest lease, and nothing else. New
 // nodes have no vote until then either: Lock waits and logs why, TryLock says so in its error. If no
 // lease can be held, as on new nodes, [Locker.DeclareNothingHeld] gives them their vote immediately. A node
-// that gets its first replica, or loses its last one for an hour, changes its replication ID, and that
-// costs its vote as well.
+// that gets its first replica, or loses its last one for an hour, changes its replication ID, which also
+// costs its vote.
 //
 // The guard does not see a node's memory being rolled back in place, as run id and marker
 // come back with it: by a snapshot of its virtual machine, DEBUG RELOAD NOSAVE or DEBUG
@@ -72,8 +73,9 @@
 // # What it promises, and what not
 //
 // Two leases of a key are never both alive as long as the nodes' clocks do not jump,
-// whatever else happens to any number of nodes: they may be away, stand still, restart, be
-// emptied or promoted. Clocks may differ; they must run at rates that differ by at most 1 %.
+// whatever else happens to any number of nodes: they may be unavailable, stand still,
+// restart, be emptied or promoted. Clocks may differ; they must run at rates that differ by
+// at most 1 %.
 //
 // If a node's clock jumps ahead, the lease is gone there, and the node votes for another.
 // A lease survives that once every working node has it and its last renewal: as long as
@@ -81,24 +83,24 @@
 // n − quorum, one of three, two of five. But Lock returns a lease, and a renewal counts,
 // when a quorum has it, and at that moment one clock may let a second holder in. A missing
 // node gets the lease when it answers or is asked again. That is immediately, unless a rival's
-// round has left something there: undoing it takes up to one lease if the rival died. A
-// clock that has jumped counts as wrong until the leases of that moment are over.
+// round has left something there: undoing it takes up to one lease if the rival died. A clock
+// that has jumped counts as wrong until the leases of that moment have ended.
 //
-// [WithClockFaults] closes that gap. Each lease and each renewal then needs k votes more
+// [WithClockFaults] closes that gap. Each lease and each renewal then needs k more votes
 // than a quorum, so the clocks of any k nodes may jump at any moment, and the other nodes
 // still do not let a second holder in. A renewal with fewer votes does not move the
 // deadline, but asks the missing nodes again. Then n − quorum − k nodes may be missing:
 // with five nodes and k = 1, one.
 //
 // A process that stands still past its deadline finds that out when it checks (Deadline,
-// Err; not if the machine slept, and its clock with it). But its next statement runs first:
-// where that matters, the resource has to check a fence ([holdfast.WithFencing]).
+// Err; not if the machine slept, and its clock with it). But its next statement runs first: where
+// that matters, the resource must check a fence ([holdfast.WithFencing]).
 //
 // A fence is larger than all fences that a quorum knows of, and than the time, so that
 // fences grow even when nodes have lost their counters. The time is one on which the clocks
 // of a quorum agree within half the longest lease; the true ones must agree within a third
-// of it. A node with a clock that does not agree makes no number and has no vote for one,
-// and the log says so.
+// of it. A node whose clock does not agree makes no number and has no vote on one, and the
+// log says so.
 //
 //	clocks                           fences
 //	a minority is wrong              grow
@@ -129,7 +131,7 @@
 //
 // One Redis with appendfsync always, or with replicas that acknowledge (WAIT, which the
 // kinds on one Redis offer by [holdfast.WithReplicas]), is simpler. It is enough if you can bear minutes
-// without locks when that server is gone. A quorum is for users that cannot.
+// without locks when that server is gone. A quorum is for users who cannot.
 //
 // # Several keys
 //

@@ -16,10 +16,10 @@ func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, erro
 	})
 }
 
-// Locks returns the locks that a quorum of nodes holds whose keys begin with prefix; see
-// [holdfast.Operator]. Of the nodes that answer, a quorum has to name the same owner. If too few
-// answer, the last error is a [*holdfast.QuorumError]. A round trip to each node for each 1000
-// names that it has, and one for each 256 that may be locks.
+// Locks returns the locks held on a quorum of nodes whose keys begin with prefix; see
+// [holdfast.Operator]. Of the nodes that answer, a quorum must name the same owner. If too few
+// answer, the last error is a [*holdfast.QuorumError]. It costs one round trip to each node
+// for each 1000 names that it has, and one for each 256 that may be locks.
 func (l *Locker) Locks(ctx context.Context, prefix string) iter.Seq2[holdfast.Status, error] {
 	return l.engine.Locks(ctx, prefix)
 }

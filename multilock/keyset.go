@@ -29,8 +29,8 @@ func Keys(locker holdfast.Locker, keys ...string) KeySet {
 
 // OrderName names the set's locker, the same in every process. LockAll takes the keys of
 // several lockers in the order of these names, and then of the keys. A key of a Redis must
-// always go by one name, and be of lockers with one prefix: a key with two names has no one
-// order, and a call that locks it by both deadlocks.
+// always go by one name, and be of lockers with one prefix: a key with two names has no
+// single order, and a call that locks it by both deadlocks.
 func (k KeySet) OrderName(name string) KeySet {
 	parts := slices.Clone(k.parts)
 	for i := range parts {

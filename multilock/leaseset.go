@@ -32,8 +32,8 @@ func (s *LeaseSet) unlock(ctx context.Context) (errs []error) {
 	return errs
 }
 
-// Bind derives a context that re-enters each of the leases. The first end of a lease
-// cancels it, with the reason as its cause.
+// Bind derives a context that re-enters each of the leases. The first lease to end cancels it, with
+// the reason as its cause.
 func (s *LeaseSet) Bind(ctx context.Context) context.Context {
 	for _, l := range s.leases {
 		ctx = l.Bind(ctx)
@@ -41,7 +41,7 @@ func (s *LeaseSet) Bind(ctx context.Context) context.Context {
 	return ctx
 }
 
-// Done returns a channel that is closed at the first end of a lease.
+// Done returns a channel that is closed when the first lease ends.
 func (s *LeaseSet) Done() <-chan struct{} { return s.bound.Done() }
 
 // Err returns nil while all leases live, and then the reason of the first lease, in the

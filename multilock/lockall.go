@@ -17,8 +17,9 @@ import (
 
 // DoAll takes all keys as [LockAll] does, runs f with a context that is bound to all of
 // their leases, and unlocks, even when f panics or ends its goroutine. If the keys were not
-// locked, it returns the error of LockAll; else that of f, joined with the reason of each
-// lease that ended before f did. As with Do, a release that failed is no error of DoAll.
+// locked, it returns the error of LockAll; otherwise that of f, joined with the reason of
+// each lease that ended before f did. As with Do, a failed release is not an error of
+// DoAll.
 func DoAll(ctx context.Context, keys KeySet, f func(context.Context) error, opts ...holdfast.LockOption) (err error) {
 	if f == nil {
 		return errs.Invalid("multilock: DoAll: function is nil")
@@ -33,9 +34,10 @@ func DoAll(ctx context.Context, keys KeySet, f func(context.Context) error, opts
 	return f(s.Bind(ctx))
 }
 
-// LockAll waits until it has all keys, or ctx ends. [holdfast.FixedLease], [holdfast.MaxHold] and
+// LockAll waits until it has all keys or ctx ends. [holdfast.FixedLease], [holdfast.MaxHold] and
 // [holdfast.Label] apply to each of the leases, [holdfast.WaitAtMost] to all waits together;
-// [holdfast.OnPlace] is refused. A ctx that is bound to leases of some of the keys re-enters those.
+// [holdfast.OnPlace] is refused. If ctx is bound to leases of some of the keys, LockAll re-enters
+// those.
 //
 // While it waits for a key, it holds the keys before it, and others wait for those. Two
 // calls never wait for each other in a circle, whatever their keys and the order of their
@@ -47,20 +49,21 @@ func DoAll(ctx context.Context, keys KeySet, f func(context.Context) error, opts
 // if a lease was lost during the wait for another.
 //
 // One round trip for each free key, or, without Label, one for all keys of an rlock locker without
-// fencing if all of them are free and, on a Redis Cluster, of one slot; else as for single locks.
+// fencing if all of them are free and, on a Redis Cluster, of one slot; otherwise as for single
+// locks.
 func LockAll(ctx context.Context, keys KeySet, opts ...holdfast.LockOption) (*LeaseSet, error) {
 	return lockAll(ctx, keys, forEver, opts)
 }
 
 // TryLockAll makes one attempt for each key, in order, and holds nothing if one fails.
-// Errors as for TryLock, for the key that failed.
+// Errors are those of TryLock, for the key that failed.
 func TryLockAll(ctx context.Context, keys KeySet, opts ...holdfast.LockOption) (*LeaseSet, error) {
 	return lockAll(ctx, keys, 0, opts)
 }
 
 // TryLockAllFor is LockAll with a wait of at most the given time for all keys together.
-// Then it fails with ErrNotAcquired, or with ErrUnavailable or ErrUnknown if a Redis is
-// away. A wait of zero is TryLockAll; a negative one is refused.
+// After that it fails with ErrNotAcquired, or with ErrUnavailable or ErrUnknown if a Redis is
+// unavailable. A wait of zero is TryLockAll; a negative one is refused.
 func TryLockAllFor(ctx context.Context, keys KeySet, wait time.Duration, opts ...holdfast.LockOption) (*LeaseSet, error) {
 	if wait < 0 {
 		return nil, errs.Invalid("multilock: TryLockAllFor: wait of %v is negative", wait)

@@ -14,9 +14,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/racing"
 )
 
-// Locker locks keys on a quorum of independent Redis masters. It is one client in the eyes
-// of the nodes and of the other lockers. Safe for concurrent use. One locker for each
-// process and set of nodes is enough.
+// Locker locks keys on a quorum of independent Redis masters. The nodes and the other
+// lockers see it as one client. Safe for concurrent use. One locker per process and set of
+// nodes is enough.
 type Locker struct {
 	engine *engine.Engine
 	quorum *quorum.Quorum
@@ -25,24 +25,25 @@ type Locker struct {
 
 // New returns a locker on the Redises of clients, 1 to 15 independent masters. The caller
 // keeps the clients, may share them, and closes them after the locker. A quorum is n/2+1 of
-// n nodes: an even number survives no more failures than one node less. New makes no call
-// to Redis. If a node may be away when the program starts, use [Open].
+// n nodes: an even number survives no more failures than one node fewer. New makes no call
+// to Redis. If a node may be unavailable when the program starts, use [Open].
 //
-// All programs have to use the same nodes. The nodes remember their number, and have no
-// vote for a client with another number. To change it, add or remove one node at a time:
-// stop all clients, delete the key holdfast_node on all nodes, the new or the removed one
-// as well, and start the clients with the other number. The nodes then have no vote for the
+// All programs must use the same nodes. The nodes remember their number, and have no vote
+// for a client with another number. To change it, add or remove one node at a time: stop
+// all clients, delete the key holdfast_node on all nodes, the new or the removed one as
+// well, and start the clients with the other number. The nodes then have no vote for the
 // longest lease, so an overlooked client does no harm: if it marks a node first, the node
 // refuses the other clients, with an error that says so, until the key is deleted again. To
-// replace a node, remove it, and then add the other. Changing two nodes at once, or
-// replacing one in one step, can make a second quorum beside that of a client that still
+// replace a node, remove it, and then add the other. Changing two nodes together, or
+// replacing one in one step, can make a second quorum besides that of a client that still
 // uses the former nodes.
 //
 // New fails on too few or too many clients, a nil client, a client of a Redis Cluster, and
 // an option out of range, which the error names. Two clients of one server are one vote. A
 // server has no vote if it is older than Redis 7.0, may evict locks, or has another longest
-// lease or number of nodes; [WithoutRestartGuard] asks for none of these. The log tells of
-// all; if too few votes are left, locks fail with an error that says why.
+// lease or number of nodes; [WithoutRestartGuard] drops all of these conditions. The log
+// reports all such servers; if too few votes are left, locks fail with an error that says
+// why.
 func New(clients []rueidis.Client, opts ...holdfast.Option) (*Locker, error) {
 	c, q, err := configure("New", len(clients), opts)
 	if err != nil {
@@ -79,9 +80,9 @@ func newLocker(clients []rueidis.Client, c engine.Config, settings quorum.Config
 // until the nodes vote, see [Locker.Nodes].
 //
 // It does nothing if all nodes vote, and fails if only some do, as those may be in use. If it
-// fails half way, the nodes have no vote for at most the longest lease. Errors:
-// [*holdfast.QuorumError] if a node does not answer or cannot vote; calling again does no harm. A
-// few round trips to each node, on connections of their own, within ctx and 2 s.
+// fails halfway, the nodes have no vote for at most the longest lease. Errors:
+// [*holdfast.QuorumError] if a node does not answer or cannot vote; calling again does no harm.
+// It costs a few round trips to each node, on connections of their own, within ctx and 2 s.
 func (l *Locker) DeclareNothingHeld(ctx context.Context) error {
 	if err := l.quorum.DeclareNothingHeld(ctx); err != nil {
 		return fmt.Errorf("multilock: DeclareNothingHeld: %w", err)
@@ -111,8 +112,8 @@ func (l *Locker) Lock(ctx context.Context, key string, opts ...holdfast.LockOpti
 }
 
 // TryLock makes one attempt: one round trip to each node, with [holdfast.WithFencing] two, or none
-// if this locker has key or wants it. If several clients ask at once and none has a quorum,
-// the one with most votes asks up to three times more. See [holdfast.Locker].
+// if this locker has key or wants it. If several clients ask at the same time and none has a
+// quorum, the one with the most votes asks up to three times more. See [holdfast.Locker].
 func (l *Locker) TryLock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
 	return l.engine.TryLock(ctx, key, opts...)
 }
@@ -124,8 +125,8 @@ func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration,
 
 // Close releases what is held, ends leases and waits with ErrClosed, and waits for the
 // locker's goroutines; see [holdfast.Operator]. ErrUnknown also names keys that only some nodes
-// may still have, and one of these: another may have the lock. It closes the clients that [Open]
-// made.
+// may still have, and one of these nodes: another may have the lock. It closes the clients that
+// [Open] made.
 func (l *Locker) Close() error {
 	err := l.engine.Close()
 	l.quorum.Close()

@@ -13,18 +13,18 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redact"
 )
 
-// Open returns a locker on the independent masters at nodes. It is [New], but makes the
-// clients itself, and Close closes them. rueidis.NewClient fails for a node that does not
-// answer. To Open such a node is like any other that is away: locks work while a quorum
-// answers, and later calls connect to the node as soon as it does. After a restart it first
-// has no vote, as [WithMaxLease] says.
+// Open returns a locker on the independent masters at nodes. It is like [New], but makes
+// the clients itself, and Close closes them. rueidis.NewClient fails for a node that does
+// not answer. Open treats such a node like any other that is unavailable: locks work while
+// a quorum answers, and later calls connect to the node as soon as it does. After a restart
+// it first has no vote, as [WithMaxLease] says.
 //
-// Open connects to all nodes at once. It waits for each at most Dialer.Timeout, and as long
+// Open connects to all nodes in parallel. It waits for each at most Dialer.Timeout, and as long
 // again for the answer to the first command. The log (see [holdfast.WithLogger]) names those that
-// could not be reached, and why. Open does not fail then, even if no node answers, or one
-// refuses the password: locks fail and say so.
+// could not be reached, and why. Open does not fail then, even if no node answers, or one refuses
+// the password: locks fail and say so.
 //
-// InitAddress has to be one address, of a server: Open refuses a URL, a Sentinel set,
+// InitAddress must be the address of one server: Open refuses a URL, a Sentinel set,
 // EnableRedirect and ReplicaAddress, as rueidis cannot make such a client before it
 // connects. Open sets DisableCache and ForceSingleClient. What the caller leaves at zero, it
 // sets to values that suit locks: the two buffers to 32 KiB, RingScaleEachConn to 8, and
@@ -82,7 +82,7 @@ func Open(nodes []rueidis.ClientOption, opts ...holdfast.Option) (*Locker, error
 	return l, nil
 }
 
-// closeAll closes clients at once, as each may take a second. Some may be nil.
+// closeAll closes clients in parallel, as each may take a second. Some may be nil.
 func closeAll(clients []rueidis.Client) {
 	var all sync.WaitGroup
 	for _, client := range clients {

@@ -24,8 +24,8 @@ type own struct {
 }
 
 // WithNodeTimeout sets how long one node may take to answer one call. An unanswered call
-// ends after four fifths of it to all of it. It should be small against the lease; no call
-// takes longer than a tenth of the lease. Default 50 ms; at least 1 ms.
+// ends after between four fifths and all of it. It should be short compared with the
+// lease; no call takes longer than a tenth of the lease. Default 50 ms; at least 1 ms.
 func WithNodeTimeout(d time.Duration) holdfast.Option {
 	return settings.Own[own]{Name: "multilock.WithNodeTimeout", Set: func(o *own) { o.nodeTimeout = d }}
 }
@@ -43,22 +43,22 @@ func WithMaxLease(d time.Duration) holdfast.Option {
 // WithoutRestartGuard lets a node vote right after a restart: if it has forgotten a lease,
 // two may hold the lock. It is for nodes that forget nothing (appendfsync always), for
 // servers without a run id or before Redis 7.0, and for deployments with other clients that
-// know no guard. Two addresses that lead to one server are then noticed within half a lease,
-// or by the next lock; with the guard, immediately.
+// lack the guard. Two addresses that lead to one server are then noticed within half a
+// lease, or by the next lock; with the guard, immediately.
 func WithoutRestartGuard() holdfast.Option {
 	return settings.Own[own]{Name: "multilock.WithoutRestartGuard", Set: func(o *own) { o.unguarded = true }}
 }
 
 // WithoutEvictionGuard lets a node vote with a maxmemory-policy other than noeviction: it may drop
-// a lock that is held when it runs out of memory. Without this option, a policy that
-// changes while lockers run is noticed within a lease, or by the next lock.
+// a held lock when it runs out of memory. Without this option, a policy that changes while lockers
+// run is noticed within a lease, or by the next lock.
 func WithoutEvictionGuard() holdfast.Option {
 	return settings.Own[own]{Name: "multilock.WithoutEvictionGuard", Set: func(o *own) { o.evicting = true }}
 }
 
 // WithClockFaults keeps exclusion while the clocks of k nodes jump, at any moment and by
-// any amount. Each lease and each renewal needs k votes more than a quorum, so that a
-// quorum is left when k nodes have lost it. Then k nodes fewer may be missing: with k = 1,
+// any amount. Each lease and each renewal needs k more votes than a quorum, so that a
+// quorum is left when k nodes have lost it. Then k fewer nodes may be missing: with k = 1,
 // one of five and none of three. Default 0: a lease survives a clock fault once every
 // working node has it (see the package documentation); k may be as large as the minority.
 // The option protects the leases of this locker only: give it to all lockers.

@@ -56,7 +56,7 @@ func (ch *channel) remove(sub *Subscription) {
 }
 
 // moveTo hands the listeners over to the channel of that name at another node. The old one, which nobody wants any more,
-// is unsubscribed in its own time; what still arrives there is nobody's.
+// is unsubscribed in its own time; nobody gets what still arrives there.
 func (ch *channel) moveTo(home *node) {
 	for len(ch.subs) > 0 {
 		sub := ch.subs[len(ch.subs)-1]
@@ -95,7 +95,7 @@ func (n *node) update(ch *channel) {
 	}
 }
 
-// next takes up to most channels out of the queue, and the own one with them, and marks the command that each of them
+// next takes up to most channels out of the queue, together with the own one, and marks the command that each of them
 // needs as under way.
 func (n *node) next(most int) (join, leave []string) {
 	n.s.mu.Lock()
@@ -156,8 +156,8 @@ func (n *node) detach() {
 	n.s.stray()
 }
 
-// onSubscription handles an acknowledgement, or the end of a shard subscription whose slot has moved. It runs beside the
-// connection's reader.
+// onSubscription handles an acknowledgement, or the end of a shard subscription whose slot has moved. It runs alongside
+// the connection's reader.
 func (n *node) onSubscription(l *link, kind, name string) {
 	n.s.mu.Lock()
 	defer n.s.mu.Unlock()
@@ -187,8 +187,8 @@ func (n *node) onSubscription(l *link, kind, name string) {
 	n.update(ch)
 }
 
-// onMessage counts a message and wakes the listeners of its channel, or gives them the message. It runs beside the
-// connection's reader.
+// onMessage counts a message and wakes the listeners of its channel, or gives them the message. It runs alongside
+// the connection's reader.
 func (n *node) onMessage(l *link, name, message string) {
 	n.s.mu.Lock()
 	ch := n.channels[name]

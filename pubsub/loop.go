@@ -180,7 +180,7 @@ func (n *node) leave(l *link, names []string) error {
 	return err
 }
 
-// report logs a change of what the connection suffers from; nil means that it works.
+// report logs a change in what is wrong with the connection; nil means that it works.
 func (n *node) report(err error) {
 	trouble := ""
 	switch {

@@ -14,7 +14,7 @@ type node struct {
 	s      *Subscriber
 	addr   string // in client.Nodes(); "" is the one Redis, or nobody on a Cluster
 	log    *slog.Logger
-	ctx    context.Context // ends with the Subscriber, or when the node is no master any more
+	ctx    context.Context // ends with the Subscriber, or when the node is no longer a master
 	cancel context.CancelFunc
 	poke   chan struct{} // one slot: there may be something in queue
 
@@ -45,7 +45,7 @@ func newNode(s *Subscriber, addr string) *node {
 // nobody reports whether n stands for the unknown owner of slots: its channels wait there until route knows it.
 func (n *node) nobody() bool { return n.addr == "" && n.s.slots != nil }
 
-// client returns that of the node, or nil while the caller's client does not know the node.
+// client returns the node's client, or nil while the caller's client does not know the node.
 func (n *node) client() rueidis.Client {
 	if n.s.slots == nil {
 		return n.s.client
@@ -53,8 +53,8 @@ func (n *node) client() rueidis.Client {
 	return n.s.client.Nodes()[n.addr]
 }
 
-// introduce has rueidis hear of the node. It asks where slots are only when a command is answered MOVED, or has a slot
-// of which it knows no node; which command that is, and its answer, does not matter.
+// introduce makes rueidis learn of the node. rueidis asks where slots are only when a command is answered MOVED, or
+// has a slot whose node it does not know; neither the command nor its answer matters.
 func (n *node) introduce(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, n.s.pace.answer)
 	defer cancel()

@@ -27,12 +27,12 @@ func (s *Subscriber) home(name string) *node {
 	return n
 }
 
-// stray has route look immediately where channels belong.
+// stray makes route look immediately where channels belong.
 func (s *Subscriber) stray() { loop.Nudge(s.strayed) }
 
-// route brings each channel of a Cluster to the master of its slot, and ends with Close. It asks for the slots anew when
-// a channel strays, again and again until all are where they belong, and now and then after that: a node that has lost
-// its slots may be paused or cut off from the others, and tells nobody.
+// route brings each channel of a Cluster to the master of its slot, and ends with Close. It asks for the slots again
+// when a channel strays, repeatedly until all are where they belong, and now and then after that: a node that has lost
+// its slots may be paused or cut off from the others, and cannot say so.
 func (s *Subscriber) route() {
 	unsettled, settled := backoff{first: s.pace.first, most: s.pace.unsettled, n: 1}, backoff{first: s.pace.most, most: s.pace.settled, n: 1}
 	for s.ctx.Err() == nil {
@@ -78,9 +78,8 @@ func (s *Subscriber) learn() {
 	_ = s.slots.Refresh(ctx) // while nobody answers, channels stay where they are
 }
 
-// reroute moves each channel to the node that has its slot, and has those asked for again that were refused there. It tells
-// whether any moved, and whether all are there, with a connection. Nodes that are no masters any more
-// end.
+// reroute moves each channel to the node that has its slot, and has those asked for again that were refused there. It
+// reports whether any moved, and whether all are there, with a connection. Nodes that are no longer masters end.
 func (s *Subscriber) reroute() (moved, all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -35,8 +35,8 @@ type Subscriber struct {
 // pace holds the delays of the loop.
 type pace struct {
 	first, most time.Duration // back-off after a failure: doubles from first to most
-	away, long  time.Duration // back-off while the server is away: grows from away to long, and is a sixteenth of its absence
-	stood       time.Duration // after a connection that lasted longer, the first try is immediately
+	away, long  time.Duration // back-off while the server is unreachable: grows from away to long, and is a sixteenth of its absence
+	stood       time.Duration // after a connection that lasted longer, the first try comes immediately
 	refused     time.Duration // back-off after a refusal that only an operator can lift
 	slow        time.Duration // after which a connection that does not come is logged: a dial has ended by then
 	answer      time.Duration // longest wait for the answer to a command
@@ -67,12 +67,12 @@ var defaultPace = pace{
 func (p pace) retry() backoff  { return backoff{first: p.first, most: p.most, n: 1} }
 func (p pace) redial() backoff { return backoff{first: p.away, most: p.long, n: 16} }
 
-// New returns a Subscriber on client, which must not be nil, stays the caller's and may be shared. No I/O is done and no
-// goroutine is started before the first Subscribe. From then on the Subscriber takes one dedicated connection of the
+// New returns a Subscriber on client, which must not be nil, stays the caller's and may be shared. It does no I/O and
+// starts no goroutine before the first Subscribe. From then on the Subscriber takes one dedicated connection of the
 // client (two under RESP2, where rueidis keeps subscriptions apart).
 //
-// log is told when the connection is lost, refused or restored and when channels are refused: one line for each change,
-// not one for each attempt, and no channel names. Nil: nobody is told.
+// log reports when the connection is lost, refused or restored and when channels are refused: one line for each change,
+// not one for each attempt, and no channel names. Nil: nothing is logged.
 func New(client rueidis.Client, log *slog.Logger) *Subscriber {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -102,7 +102,8 @@ type Slots interface {
 
 // NewCluster is New for a client of a Redis Cluster with these slots. There the Subscriber takes a connection
 // to each master that has one of its channels' slots, and subscribes each channel on the master of its slot, by
-// SSUBSCRIBE if sharded says so, else by SUBSCRIBE. sharded is asked again until it answers without an error.
+// SSUBSCRIBE if sharded says so, otherwise by SUBSCRIBE. sharded is asked again until it answers without an
+// error.
 func NewCluster(
 	client rueidis.Client, slots Slots, sharded func(context.Context) (bool, error), log *slog.Logger,
 ) *Subscriber {
@@ -111,12 +112,11 @@ func NewCluster(
 	return s
 }
 
-// Subscribe adds a listener to the channel of exactly this name. It neither blocks nor fails: the subscription becomes
-// live when the server has confirmed it (immediately if the channel is live already), is subscribed again after every
-// loss of the connection, and lasts until its Close. After the Subscriber's Close it never becomes live.
-// Cost: one SUBSCRIBE for the first listener of a channel. The same SUBSCRIBE also carries other new channels and, except
-// on a Cluster, the Subscriber's own channel if there is none yet. Other listeners cost nothing. On a new connection also a
-// PUBSUB NUMSUB.
+// Subscribe adds a listener to the channel of exactly this name. It neither blocks nor fails: the subscription becomes live
+// when the server has confirmed it (immediately if the channel is already live), is subscribed again after every loss of
+// the connection, and lasts until its Close. After the Subscriber's Close it never becomes live. Cost: one SUBSCRIBE for
+// the first listener of a channel. The same SUBSCRIBE also carries other new channels and, except on a Cluster, the
+// Subscriber's own channel if there is none yet. Other listeners cost nothing. A new connection also costs a PUBSUB NUMSUB.
 func (s *Subscriber) Subscribe(name string) *Subscription { return s.SubscribeFunc(name, nil) }
 
 // SubscribeFunc is Subscribe for a listener that wants the messages themselves: each is handed to hear, in their order,
@@ -148,10 +148,10 @@ func (s *Subscriber) subscribe(name string, sub *Subscription) *Subscription {
 	return sub
 }
 
-// Close ends every subscription, drops the connections, by which the servers forget all channels, and waits for the
-// Subscriber's goroutines. Listeners that were live are woken. The wait ends without them after 1.5 s: a
-// server that is silent, or a dial that hangs, is given up in the background, at most one dial timeout of the client
-// later. Close may be called repeatedly.
+// Close ends every subscription, drops the connections, so that the servers forget all channels, and waits for the
+// Subscriber's goroutines. Listeners that were live are woken. The wait ends without them after 1.5 s: a server that
+// is silent, or a dial that hangs, is given up in the background, at most one dial timeout of the client later.
+// Close may be called repeatedly.
 func (s *Subscriber) Close() {
 	s.mu.Lock()
 	s.closed = true

@@ -12,8 +12,8 @@ import (
 )
 
 // A connection may be deaf: at another server than the one that carries out the client's calls, and with them
-// the PUBLISHes of other clients. A name has moved, a proxy has changed its server, a master has become a replica. Nobody
-// tells. On a Cluster, route looks after that: its servers know each other.
+// the PUBLISHes of other clients. A name has moved, a proxy has changed its server, a master has become a replica. No
+// message says so. On a Cluster, route handles this: its servers know each other.
 
 var errDeaf = errors.New("the server that carries out calls does not know this connection")
 
@@ -24,8 +24,8 @@ const ownChannel = ":self:"
 // errOwnRefused is why a user whose channels are allowed one by one cannot ask.
 var errOwnRefused = errors.New("the user may not listen to a channel of its own, whose name begins like that of a lock")
 
-// verify gives the connection up when it is deaf. While somebody listens, it asks on the connection of the client's calls
-// how many listen to a channel that only this connection has. Until the first good answer no channel is live.
+// verify gives up a deaf connection. While somebody listens, it asks on the connection of the client's calls how many
+// listen to a channel that only this connection has. Until the first good answer no channel is live.
 func (l *link) verify(n *node) {
 	began, pause, first := time.Now(), l.pace.verify, l.asks
 	retry := backoff{first: l.pace.first, most: l.pace.verify, n: 1}
@@ -63,7 +63,7 @@ func (l *link) verify(n *node) {
 }
 
 // withOwn returns the own channel, which is subscribed with the first other one of the connection: the server that has it has
-// had them all. It goes behind, as somebody waits for the first answer. withOwn returns ch if there is to be none. s.mu is
+// had them all. It goes last, as somebody waits for the first answer. withOwn returns ch if there is to be none. s.mu is
 // held.
 func (n *node) withOwn(ch *channel) *channel {
 	if n.s.slots != nil {
@@ -120,7 +120,7 @@ func (n *node) dropOwn() {
 	}
 }
 
-// refusedOddly reports whether the server, or what stands before it, has answered otherwise than one that will soon do better.
+// refusedOddly reports whether the server, or a proxy before it, has answered unlike one that will soon recover.
 func refusedOddly(err error) bool {
 	return isReply(err) && !transient(err) && !hasCode(err, "LOADING") || rueidis.IsParseErr(err)
 }
@@ -138,8 +138,8 @@ func (s *Subscriber) hasListener(name string) error {
 	return err
 }
 
-// goLive has the channels live, as the connection is not deaf or nobody can ask. What was published before that is for
-// the listeners to look for.
+// goLive makes the channels live, as the connection is not deaf or nobody can ask. The listeners must look for what
+// was published before that.
 func (n *node) goLive(l *link) {
 	n.s.mu.Lock()
 	defer n.s.mu.Unlock()
@@ -155,8 +155,8 @@ func (n *node) goLive(l *link) {
 	}
 }
 
-// keepForNow reports whether a connection that is deaf is kept for now: one that has been so from the start. The next one is
-// kept for twice as long.
+// keepForNow reports whether a deaf connection is kept for now: one that has been deaf from the start. The next one is kept
+// for twice as long.
 func (n *node) keepForNow(l *link, began time.Time) bool {
 	n.s.mu.Lock()
 	defer n.s.mu.Unlock()

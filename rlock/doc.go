@@ -5,10 +5,10 @@
 //
 // # What is authoritative
 //
-// Redis says which owner holds a key: a hash under the key's own name has one field, the
-// owner, whose value counts its entries, and an expiry, the lease. Locks are
-// shared with Redisson, whose layout this is. The holder itself knows for how
-// long it may believe that: until its trusted deadline,
+// Redis says which owner holds a key: a hash under the key's own name has one field, the owner,
+// whose value counts its entries, and an expiry, the lease. This is Redisson's layout, so locks are
+// shared with it. The holder itself knows how long it may believe in its lease: until its trusted
+// deadline,
 //
 //	start of the last acquire or renewal that succeeded + lease − margin
 //	margin = lease/100 + 2 ms
@@ -34,13 +34,13 @@
 //
 //   - The holder's process dies: its keys are free within one lease.
 //   - The holder's process is paused: the lease ends meanwhile. When the process wakes, the
-//     lease is over before its code can ask Err, and no renewal brings it back. Only fences
-//     protect code that does not ask.
+//     lease has ended before its code can ask Err, and no renewal brings it back. Only
+//     fences protect code that does not ask.
 //   - A reply is lost: repeating is harmless; an acquire is undone and tried
 //     again under another owner.
-//   - A message is lost, the subscription drops: waiters look again when it is
-//     back, and at the latest when the holder's lease should have ended.
-//   - Redis is away: waits ride it out for [holdfast.WithMaxOutage]; holders go on until
+//   - A message is lost, the subscription drops: waiters look again when the subscription is back,
+//     at the latest when the holder's lease should have ended.
+//   - Redis is unavailable: waits ride it out for [holdfast.WithMaxOutage]; holders go on until
 //     their trusted deadlines.
 //   - Redis loses its memory (restart without persistence, FLUSHALL, failover
 //     to a replica that lags): another may get the key while the holder still
@@ -53,7 +53,7 @@
 // all of them. The message of a release wakes the loop. Within one locker a key goes from
 // waiter to waiter in memory for up to [holdfast.WithLocalHandover]; then the other
 // processes have their turns. A process whose round trip takes a few times as long as
-// another's comes too late for most of them: it may wait for as long as the nearer one has
+// another's comes too late for most turns: it may wait for as long as the nearer one has
 // waiters. Package fair serves in order.
 //
 // # Batches

@@ -12,9 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/single"
 )
 
-// Locker locks keys on one Redis, a Sentinel set or a Redis Cluster. It is one client in
-// the eyes of Redis and of the other lockers. Safe for concurrent use. One locker for each process and
-// Redis is enough.
+// Locker locks keys on one Redis, a Sentinel set or a Redis Cluster. Redis and the other lockers see
+// it as one client. Safe for concurrent use. One locker per process and Redis is enough.
 type Locker struct {
 	engine  *engine.Engine
 	backend *single.Racing
@@ -68,8 +67,8 @@ func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, erro
 	return l.engine.Inspect(ctx, key, l.backend.Inspect)
 }
 
-// Locks returns the locks that are held whose keys begin with prefix; see [holdfast.Operator]. A
-// round trip for each 1000 names that Redis has, and one for each 256 that may be locks.
+// Locks returns the held locks whose keys begin with prefix; see [holdfast.Operator]. It costs
+// one round trip for each 1000 names that Redis has, and one for each 256 that may be locks.
 func (l *Locker) Locks(ctx context.Context, prefix string) iter.Seq2[holdfast.Status, error] {
 	return l.engine.Locks(ctx, prefix)
 }

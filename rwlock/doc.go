@@ -7,10 +7,10 @@
 // # What is authoritative
 //
 // Redis says who holds a key: a hash under its name has a field mode, read or write, and a field
-// for each owner with its number of entries; a writer's owner ends with :write. This is the
-// layout of Redisson, whose read/write locks are shared. Beside the hash, each owner has a timeout
-// key, which lasts as long as its lease. An owner without one is dead: whoever asks next removes
-// it, so a crashed reader delays a writer by its lease at most, however many others renew
+// for each owner with its number of entries; a writer's owner ends with :write. This is the layout
+// of Redisson, whose read/write locks are shared. In addition to the hash, each owner has a
+// timeout key, which lasts as long as its lease. An owner without one is dead: whoever asks next
+// removes it, so a crashed reader delays a writer by at most its lease, however many others renew
 // theirs. A holder trusts its lease until its trusted deadline, as described in package rlock.
 //
 // For that, an acquire, a release and an Inspect cost Redis a PTTL for each hold of the key: 500 of them
@@ -20,32 +20,33 @@
 //
 // They share one hold in Redis, which is renewed once and released by the last of them. A reader that
 // comes while such a hold is younger than [holdfast.WithLocalHandover] reads under it without a call
-// to Redis. The next one asks Redis whether its process may go on so: it may not while a writer
-// waits. With [holdfast.WithMaxHold], the next one asks for another hold. A reader with a lease, a
-// cap or a label of its own has a hold of its own. A call of one hold never changes another.
+// to Redis. The next one asks Redis whether its process may continue this way: it may not while a
+// writer waits. With [holdfast.WithMaxHold], the next one asks for another hold. A reader with a
+// lease, a cap or a label of its own has a hold of its own. A call of one hold never changes another.
 //
 // # Nobody starves
 //
-// A process whose callers wait notes so in Redis, as a wish that counts for 3 s and that it renews each
-// second. While a writer has a wish, readers that come later wait, wherever they are. When a writer
-// releases, the readers that have waited meanwhile are next: those that share a hold go in together,
-// before any writer. If its lease runs out instead, only the readers that waited already when it got
-// the lock are next. Later readers wait again if another writer does. Of the processes with writers
-// that wait, the one that has waited longest is first.
+// A process whose callers wait notes this in Redis as a wish, which counts for 3 s and which it renews
+// each second. While a writer has a wish, readers that come later wait, wherever they are. When a
+// writer releases, the readers that have waited meanwhile are next: those that share a hold go in
+// together, before any writer. If its lease runs out instead, only the readers that were already
+// waiting when it got the lock are next. Later readers wait again if another writer does. Of the
+// processes with writers that wait, the one that has waited longest is first.
 //
 // A wish ends with the turn of its process, or when its last waiter has gone; the wish of a process
-// that died delays others by 3 s at most. A free lock is left for a second to those whose turn it
+// that died delays others by at most 3 s. A free lock is left for a second to those whose turn it
 // is, however many of them have died. Then whoever asks gets it (one that never waits: after 3 s).
-// Java neither notes wishes nor honours them: its readers pass by a writer that waits.
+// Java neither notes nor honours wishes: its readers pass a waiting writer.
 //
 // # At each failure
 //
-//   - A holder dies or is paused, a reply or a message is lost, Redis is away or forgets: as in rlock.
-//   - A waiting process dies: its wish delays others by 3 s at most.
+//   - A holder dies or is paused, a reply or a message is lost, Redis is unavailable or loses its
+//     memory: as in rlock.
+//   - A waiting process dies: its wish delays others by at most 3 s.
 //   - The wishes are deleted or evicted, or Redis has no memory for them: nobody lets others go first
 //     until processes note them again, each second. Exclusion does not depend on them.
-//   - A timeout key is deleted or evicted: the hold of its owner is over, which learns of it at its
-//     next renewal. Until then there may be two.
+//   - A timeout key is deleted or evicted: the hold of its owner has ended, and the owner learns of
+//     it at its next renewal. Until then there may be two holders.
 //
 // # Both at once
 //

@@ -14,7 +14,7 @@ import (
 )
 
 // Locker locks keys for writers on one Redis, a Sentinel set or a Redis Cluster. Safe for
-// concurrent use. One locker for each process and Redis is enough: readers of one locker share a
+// concurrent use. One locker per process and Redis is enough: readers of one locker share a
 // hold.
 type Locker struct {
 	engine  *engine.Engine // of the writers
@@ -39,7 +39,7 @@ func New(client rueidis.Client, opts ...holdfast.Option) (*Locker, error) {
 	return &Locker{engine: writers, readers: &RLocker{readers}, backend: backend}, nil
 }
 
-// RLocker returns the locker of readers, always the same.
+// RLocker returns the locker for readers, always the same one.
 func (l *Locker) RLocker() *RLocker { return l.readers }
 
 // Do locks key for a writer, runs f with a context that is bound to the lease, and unlocks; see
@@ -78,7 +78,8 @@ func (l *RLocker) Do(ctx context.Context, key string, f func(context.Context) er
 // write lease of the same Locker on key gets the read lock beside it.
 //
 // As long as a reader of this locker has key, one call in each [holdfast.WithLocalHandover] asks
-// Redis whether a writer waits, and the others make none. Otherwise it costs what a writer's Lock does.
+// Redis whether a writer waits, and the others make none. Otherwise it costs the same as a writer's
+// Lock.
 func (l *RLocker) Lock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
 	return l.engine.Lock(ctx, key, opts...)
 }
@@ -100,9 +101,9 @@ func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, erro
 	return l.engine.Inspect(ctx, key, l.backend.Inspect)
 }
 
-// Locks returns the read/write locks that are held whose keys begin with prefix; see
-// [holdfast.Operator]. A round trip for each 1000 names that Redis has, and one for each 256 that
-// may be locks.
+// Locks returns the held read/write locks whose keys begin with prefix; see [holdfast.Operator].
+// It costs one round trip for each 1000 names that Redis has, and one for each 256 that may be
+// locks.
 func (l *Locker) Locks(ctx context.Context, prefix string) iter.Seq2[holdfast.Status, error] {
 	return l.engine.Locks(ctx, prefix)
 }

@@ -1,5 +1,5 @@
-// Package semaphore lets up to n holders have a key at once, on one Redis: at most five exports,
-// or three calls of a partner's API, over all processes.
+// Package semaphore lets up to n holders have a key at the same time, on one Redis: at most five
+// exports, or three calls to a partner's API, across all processes.
 //
 //	locker, err := semaphore.New(client, 5)
 //	err = locker.Do(ctx, "exports", func(ctx context.Context) error { … })
@@ -13,9 +13,9 @@
 //
 // Redis says which owners have permits: a sorted set under the key's own name has an entry for each,
 // whose score is the end of its lease on the clock of the server. An owner has its permit while its
-// score is later than that clock. No client's clock counts. A hash beside it,
-// holdfast_permits:{key}, has the number of permits, and what people see of the owners.
-// The holder itself knows for how long it may trust its lease: until its trusted deadline,
+// score is later than that clock. No client's clock counts. A second hash, holdfast_permits:{key},
+// has the number of permits, and what people see of the owners. The holder itself knows how long it
+// may trust its lease: until its trusted deadline,
 //
 //	start of the last acquire or renewal that succeeded + lease − margin
 //	margin = lease/100 + 2 ms
@@ -26,41 +26,41 @@
 // # The number of permits
 //
 // The first locker that takes a permit writes its n. As long as any permit is taken, a locker with
-// another n gets a [holdfast.PermitsError], with both numbers. So a new version of a program that
-// has another n works as soon as no permit of the old number is taken. To change the number in use,
+// another n gets a [holdfast.PermitsError], with both numbers. So a new version of a program with
+// another n works as soon as no permit of the old number is taken. To change the number in use,
 // call [Locker.Resize] or the command holdfast resize: from then on an operator's number counts for
 // all, old programs and new ones, until nobody has used the key for a week.
 //
 // # At each failure
 //
-//   - The holder's process dies: its permit is free within one lease. Nothing has to be cleaned up
-//     for that: whoever asks next finds that the lease has ended, and waiters of other processes ask
-//     when it should have.
+//   - The holder's process dies: its permit is free within one lease. This needs no cleanup: whoever
+//     asks next finds that the lease has ended, and waiters of other processes ask when it should
+//     have.
 //   - The holder's process is paused: its lease ends meanwhile. A renewal that comes late finds it
-//     ended, and never brings it back, even if its entry still stands there.
+//     ended, and never brings it back, even if its entry is still there.
 //   - A reply is lost: repeating is harmless; an acquire is undone, and a tombstone keeps one that
 //     arrives later from taking a permit.
-//   - A message is lost, the subscription drops: waiters look again when it is back, and at the
-//     latest when the first lease should have ended.
-//   - Redis is away: waits ride it out for [holdfast.WithMaxOutage]; holders go on until their
-//     trusted deadlines.
-//   - Redis loses its memory: others may get permits while holders still trust theirs, until
-//     the next renewal of these. If the clock of the server jumps ahead, leases end early there, with
-//     the same effect; if it jumps back, crashed holders keep their permits for longer.
+//   - A message is lost, the subscription drops: waiters look again when the subscription is
+//     back, at the latest when the first lease should have ended.
+//   - Redis is unavailable: waits ride it out for [holdfast.WithMaxOutage]; holders go on
+//     until their trusted deadlines.
+//   - Redis loses its memory: others may get permits while holders still trust theirs, until these
+//     holders next renew. If the clock of the server jumps ahead, leases end early there, with the
+//     same effect; if it jumps back, crashed holders keep their permits for longer.
 //   - Somebody deletes the hash, or Redis evicts it: no permit is given until the next renewal of a
 //     holder has restored it, with the n of its locker, or all leases have ended. A number that an
 //     operator has set is forgotten.
-//   - Redis is out of memory: no permit is given; those that are held are renewed and given back.
+//   - Redis is out of memory: no permit is given; held ones can still be renewed and given back.
 //
 // # Waiting
 //
 // A caller asks Redis unless others wait for the key in its locker. The waiters of one locker
 // queue in its memory, and one loop talks to Redis for all of them, while others of the locker hold
 // permits. A message wakes the loop when a permit has been given back or their number has changed,
-// and it goes on until Redis refuses, for twice as many waiters after each round trip: as many go on as
-// there is room. Within one locker a permit goes from holder to waiter in memory for up to
-// [holdfast.WithLocalHandover]; then the locker gives it back, and steps back for as many releases of
-// others as there are other processes that listen. A process whose round trip takes a few times as
+// and it goes on until Redis refuses, with twice as many waiters after each round trip: as many get
+// permits as there is room for. Within one locker a permit goes from holder to waiter in memory for up
+// to [holdfast.WithLocalHandover]; then the locker gives it back, and steps back for as many releases
+// of others as there are other processes that listen. A process whose round trip takes a few times as
 // long as another's comes too late for most of these turns: it may wait for as long as the nearer one
 // has waiters.
 //

@@ -17,9 +17,9 @@ import (
 // MaxPermits is how many permits a key may have.
 const MaxPermits = check.MaxPermits
 
-// Locker takes permits of keys on one Redis, a Sentinel set or a Redis Cluster. It is one client in
-// the eyes of Redis and of the other lockers. Safe for concurrent use. One locker for each process,
-// Redis and number of permits is enough.
+// Locker takes permits of keys on one Redis, a Sentinel set or a Redis Cluster. Redis and the other
+// lockers see it as one client. Safe for concurrent use. One locker per process, Redis and number
+// of permits is enough.
 type Locker struct {
 	engine  *engine.Engine
 	backend *single.Permits
@@ -30,8 +30,8 @@ type Locker struct {
 // to Redis.
 //
 // It fails on a nil client, on another n, and on an option that is out of range or of another kind,
-// which the error names. There are no fences: they order holders one after another, and those of a
-// semaphore hold at once.
+// which the error names. There are no fences: they order successive holders, and those of a
+// semaphore hold at the same time.
 func New(client rueidis.Client, n int, opts ...holdfast.Option) (*Locker, error) {
 	c, err := single.Configure(client, "semaphore", nil, opts)
 	if err == nil && c.Fencing {
@@ -81,9 +81,9 @@ func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration,
 
 // Resize, for operators, sets how many permits key has, 1 to [MaxPermits]. From then on the number
 // given to New counts for no locker, of any program, until nobody has used key for a week. More
-// permits let waiters go on; with fewer, holders keep what they have, and the next get a permit when
-// enough have given theirs back. Errors are those of Inspect. ErrUnknown: it may be set or not; it
-// may be called again. One round trip.
+// permits let waiters go on; with fewer, holders keep what they have, and others get a permit when
+// enough have given theirs back. Errors are those of Inspect. ErrUnknown: the number may or may not
+// be set; Resize may be called again. One round trip.
 func (l *Locker) Resize(ctx context.Context, key string, n int) error {
 	_, err := engine.Call(ctx, l.engine, "resize", key, func(ctx context.Context, name string) (struct{}, error) {
 		return struct{}{}, l.backend.Resize(ctx, name, n)
@@ -97,9 +97,9 @@ func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, erro
 	return l.engine.Inspect(ctx, key, l.backend.Inspect)
 }
 
-// Locks returns the semaphores of which permits are taken whose keys begin with prefix; see
-// [holdfast.Operator]. A round trip for each 1000 names that Redis has, and one for each 256 that may
-// be semaphores.
+// Locks returns the semaphores with taken permits whose keys begin with prefix; see
+// [holdfast.Operator]. It costs one round trip for each 1000 names that Redis has, and one for each
+// 256 that may be semaphores.
 func (l *Locker) Locks(ctx context.Context, prefix string) iter.Seq2[holdfast.Status, error] {
 	return l.engine.Locks(ctx, prefix)
 }

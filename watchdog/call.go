@@ -103,8 +103,8 @@ func (w *Watchdog[H]) returned(c *call[H]) (next *call[H]) {
 	return next
 }
 
-// renewed moves the deadline of h and, unless a later call is to renew it, its next attempt. A lease that is over stays
-// over: the scheduler will tell. mu is held.
+// renewed moves the deadline of h and, unless a later call is to renew it, its next attempt. A lease that has ended
+// stays ended: the scheduler will report it. mu is held.
 func (w *Watchdog[H]) renewed(h H, c *call[H], now int64) {
 	l, lease := h.watched(), w.config.Lease
 	before := l.until.Load()
@@ -126,8 +126,8 @@ const longestPause = time.Second
 
 // retry makes the holds that still wait for c try again: after Lease/60 at first, then Lease/30, then each
 // Lease/15, times 0.5 to 1.5, the same for the whole call so that its holds stay together; but after longestPause at
-// most. After Parallel failures in a row, others that try again wait until this call's holds do: else the tries of many
-// batches would be a storm. mu is held.
+// most. After Parallel failures in a row, others that try again wait until this call's holds do: otherwise the tries of
+// many batches would be a storm. mu is held.
 func (w *Watchdog[H]) retry(c *call[H], now int64) {
 	jitter, at := 0.5+rand.Float64(), int64(0)
 	for _, h := range c.holds {

@@ -1,9 +1,9 @@
-// Package watchdog keeps many leases alive and knows up to when each may be trusted.
+// Package watchdog keeps many leases alive and knows until when each may be trusted.
 //
-// A lease is a hold that a server grants for a bounded time. Its holder has to renew it in time, and has to stop, by
-// itself, before the server can give it to somebody else, even when the server does not answer. One [Watchdog] does
-// both for any number of leases, with one goroutine and one timer in all, and one of each for a call in flight. It knows
-// nothing of the server: renewing is a function of the user's.
+// A lease is a hold that a server grants for a bounded time. Its holder must renew it in time, and must stop by itself
+// before the server can give it to somebody else, even when the server does not answer. One [Watchdog] does both for any
+// number of leases, with one goroutine and one timer in all, and one of each for a call in flight. It knows nothing of
+// the server: renewing is a function that the user supplies.
 //
 // # What is authoritative
 //
@@ -17,7 +17,7 @@
 //
 // At first, the attempt is the one that acquired the lease ([Terms].Anchor). It counts from the start, not from the
 // answer: the server began to count somewhere in between. The margin allows for clocks that differ in rate by 1 %.
-// Only the monotonic clock is read. The deadline moves later only, and never beyond [Terms].MaxHold.
+// Only the monotonic clock is read. The deadline only moves later, and never beyond [Terms].MaxHold.
 //
 // # States of a hold
 //
@@ -37,20 +37,20 @@
 //   - by the end of [Terms].MaxHold: [ErrMaxHold]. The lease is probably still ours then, and should be released;
 //   - by [Watchdog.Forget], for which [Config].Ended is not called.
 //
-// Ended is final. What is answered later changes nothing.
+// Ended is final. A later answer changes nothing.
 //
 // # What happens when
 //
 //   - A call fails or its reply is lost (Unknown): its holds try again after Lease/60, then Lease/30, then each
-//     Lease/15, each time multiplied by a random factor from 0.5 to 1.5, until the trusted deadline; but never later
+//     Lease/15, each time multiplied by a random factor from 0.5 to 1.5, until the trusted deadline; but never more
 //     than a second after the failure.
-//   - Parallel calls in a row fail: the server is away. From then on, holds try again at instants that all share, at most
-//     a second apart, in Parallel calls at a time. So the server gets a few calls a second, however many leases there
-//     are. Other holds are renewed when they are due, and the first answer ends this.
+//   - Parallel calls in a row fail: the server is unavailable. From then on, holds try again at instants that all share,
+//     at most a second apart, with Parallel calls at a time. So the server gets a few calls a second, however many leases
+//     there are. Other holds are renewed when they are due, and the first answer ends this.
 //   - A call is slow: after Lease/6 its context ends, and so does the patience of the scheduler. Its holds try again as
 //     above, while other batches have not been delayed.
 //   - A call hangs and ignores its context: as above, but it counts as one of [Config].Parallel until it returns.
-//     When as many hang, nothing is renewed any more, and leases end at their deadlines as always.
+//     When that many hang, nothing is renewed any more, and leases end at their deadlines as always.
 //   - An answer comes late: NotOurs ends the hold; Renewed counts from the start of its own attempt.
 //   - One hold of a batch is lost: the others are not affected.
 //   - The process stands still for longer than a lease: on waking, [Lease.Alive] is false before anything has run, and
@@ -61,15 +61,15 @@
 // # How it works
 //
 // A heap holds pointers to the holds by what comes next: the next attempt, or the trusted deadline of a hold that is not
-// renewed, or whose call is under way or waits for another to return. A deadline that moves meanwhile is looked up when the old
-// one comes.
+// renewed, or whose call is under way or waits for another to return. If a deadline moves meanwhile, it is looked up when the
+// old one comes.
 //
 // The scheduler sleeps until the earliest of them, or until the time limit of a call. Watch and Forget wake it only when
-// that became earlier. Short holds, which are forgotten long before they are due, cost two steps at the end of the heap
-// under one mutex and nothing else.
+// that instant becomes earlier. Short holds, which are forgotten long before they are due, cost two steps at the end of
+// the heap under one mutex and nothing else.
 //
-// Once a hold is due, all that are due within Lease/30 are renewed, batch after batch, as many at once as
+// Once a hold is due, all that are due within Lease/30 are renewed, batch after batch, as many in parallel as
 // Parallel allows; the goroutine of a call that has returned takes the next batch. So client and server wake up a
-// few times for each third of a lease and not for each batch, and holds of one batch stay together: 20 000
-// leases taken over ten seconds settle into batches of about 100.
+// few times for each third of a lease and not for each batch, and holds of one batch stay together: 20 000 leases
+// taken over ten seconds settle into batches of about 100.
 package watchdog

@@ -10,10 +10,10 @@ import (
 type Lease struct {
 	// until is the trusted deadline in nanoseconds since *epoch: positive while the lease is held, negated once it
 	// has ended, 0 before Watch. Only the watchdog makes it later, under mu; anybody may negate it, once it has
-	// passed. Both by compare-and-swap, so that a lease which was once seen to be over stays over.
+	// passed. Both by compare-and-swap, so that a lease once seen to have ended stays ended.
 	until atomic.Int64
 	epoch *time.Time // immutable after Watch, which writes it before until
-	bound int64      // immutable after Watch: when MaxHold is over, forever if there is none
+	bound int64      // immutable after Watch: when MaxHold ends, forever if there is none
 	call  uint64     // guarded by mu: the renewal call that is expected to answer, waitsForCall while one is waited for, 0 if none
 	index int32      // guarded by mu: in the queue, plus one, 0 if absent
 	tries uint8      // guarded by mu: renewals in a row whose outcome is unknown, at most maxTries
@@ -22,7 +22,7 @@ type Lease struct {
 
 // Deadline returns the trusted deadline: the instant up to which the holder may believe in its lease. It carries a
 // monotonic clock reading and moves, later only, with each renewal; a lease that has ended keeps its last one. It is
-// the zero time before Watch, and for a lease that was over before the watchdog began. Deadline may be called
+// the zero time before Watch, and for a lease that had ended before the watchdog began. Deadline may be called
 // concurrently with everything.
 func (l *Lease) Deadline() time.Time {
 	until := l.until.Load()

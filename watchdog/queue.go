@@ -21,7 +21,7 @@ func (q *queue[H]) first() int64 {
 	return q.items[0].at
 }
 
-// has reports whether h is in the queue: watched, and not over or forgotten.
+// has reports whether h is in the queue: watched, and neither ended nor forgotten.
 func (q *queue[H]) has(h H) bool { return h.watched().index != 0 }
 
 // set puts h into the queue at the given instant, or when its lease ends, if that is earlier; or moves it there.

@@ -61,15 +61,15 @@ func (w *Watchdog[H]) rouse() {
 	loop.Nudge(w.wake)
 }
 
-// ending is a hold that has ended and whose end is still to be told, without mu.
+// ending is a hold that has ended and whose end is still to be reported, without mu.
 type ending[H Watched] struct {
 	h   H
 	why error
 }
 
-// look ends holds whose trusted deadline has passed, and has those that are due wait for a call. As soon as one is due, all
-// that are due within Lease/30 are, except those that wait before they try again: to wake up seldom is what makes many
-// leases cheap, for the server too. It looks at a bounded number of holds, as mu is held.
+// look ends holds whose trusted deadline has passed, and makes those that are due wait for a call. As soon as one is due,
+// all that are due within Lease/30 are, except those that wait before they try again: rare wake-ups make many leases
+// cheap, for the server too. It looks at a bounded number of holds, as mu is held.
 func (w *Watchdog[H]) look(now int64) (over []ending[H]) {
 	for range w.config.Batch * w.config.Parallel {
 		at := w.queue.first()
@@ -79,7 +79,7 @@ func (w *Watchdog[H]) look(now int64) (over []ending[H]) {
 		}
 		h := w.queue.items[0].h
 		l := h.watched()
-		due := l.call == 0 // else at is only the end of its lease
+		due := l.call == 0 // otherwise at is only the end of its lease
 		switch until := l.until.Load(); {
 		case until <= now:
 			over = append(over, w.finish(h, l.Reason()))

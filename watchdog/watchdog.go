@@ -17,7 +17,7 @@ var (
 	ErrDeadline = errors.New("the lease ran out")
 	// ErrFixedLease is ErrDeadline of a hold that was not to be renewed.
 	ErrFixedLease = fmt.Errorf("%w: it was fixed", ErrDeadline)
-	// ErrMaxHold: the longest time for which the hold was allowed is over.
+	// ErrMaxHold: the longest time for which the hold was allowed has passed.
 	ErrMaxHold = errors.New("the longest hold is over")
 )
 
@@ -36,16 +36,16 @@ type Watched interface {
 	watched() *Lease
 }
 
-// Config says how leases are renewed, and which function is told of their end.
+// Config says how leases are renewed, and which function learns of their end.
 type Config[H Watched] struct {
 	// Lease is the lease that each renewal asks for. A hold is renewed each third of it.
 	Lease time.Duration
 
 	// Renew tries once to renew all holds and fills answers, one for each hold and Unknown at first. It is called on
-	// goroutines of the watchdog, several at once, but not for a hold whose earlier attempt is within its time
+	// goroutines of the watchdog, several in parallel, but not for a hold whose earlier attempt is within its time
 	// limit. ctx ends after Lease/6, or when the watchdog is closed. A call that goes on after that is treated as
-	// unanswered and counts as one of Parallel; what it finds out late still counts. Neither slice may be used
-	// after Renew has returned.
+	// unanswered and counts as one of Parallel; what it finds out late still counts. Neither slice may be used after
+	// Renew has returned.
 	Renew func(ctx context.Context, holds []H, answers []Answer)
 
 	// Ended is told of each hold that ends by itself, once, with ErrNotOurs, ErrDeadline, ErrFixedLease or ErrMaxHold.
@@ -54,7 +54,7 @@ type Config[H Watched] struct {
 	Ended func(h H, why error)
 
 	Batch    int // the most holds in one call of Renew; default 100
-	Parallel int // the most calls of Renew at once; default 8
+	Parallel int // the most calls of Renew in parallel; default 8
 }
 
 // Terms are the terms of one hold.
@@ -86,10 +86,10 @@ type Watchdog[H Watched] struct {
 	due     []H        // guarded by mu: holds that are due and wait for a call, and some that have ended meanwhile
 	calls   []*call[H] // guarded by mu: calls that have not returned, in the order of their start
 	called  uint64     // guarded by mu: the number of calls so far
-	soon    int64      // guarded by mu: what is due by then is taken along; 0 once all of it has been looked at
+	soon    int64      // guarded by mu: what is due by then is included; 0 once all of it has been looked at
 	failed  int        // guarded by mu: calls without an answer since the last one with an answer
 	retryAt int64      // guarded by mu: no hold is tried again before then; 0: each at its own time
-	alarm   int64      // guarded by mu: when the scheduler looks next by itself
+	alarm   int64      // guarded by mu: when the scheduler next looks by itself
 }
 
 // New starts a watchdog with one goroutine, which Close ends. It panics if Renew or Ended is missing, if Lease is
@@ -115,9 +115,9 @@ func New[H Watched](c Config[H]) *Watchdog[H] {
 	return w
 }
 
-// Watch looks after h from now on: renews it, if the terms say so, and tells Ended when it is over. It may already be
-// over when Watch returns. A hold is watched once, even after Forget; Watch panics otherwise. On a closed watchdog h
-// is neither renewed nor is its end told, but its deadline is set.
+// Watch looks after h from now on: it renews h, if the terms say so, and calls Ended when h ends. h may already have
+// ended when Watch returns. A hold is watched once, even after Forget; Watch panics otherwise. On a closed watchdog h
+// is not renewed and its end is not reported, but its deadline is set.
 func (w *Watchdog[H]) Watch(h H, t Terms) {
 	l := h.watched()
 	anchor := int64(t.Anchor.Sub(w.epoch))
@@ -146,10 +146,11 @@ func (w *Watchdog[H]) Watch(h H, t Terms) {
 	w.rouse()
 }
 
-// Forget stops looking after h, which is being released or given up: its lease is over. It reports whether the lease
-// was alive until now; then Ended is not called for h any more. If not, it had ended before, and Ended has been
-// called, is being called, or, where only the clock had ended it, is not called. An attempt in flight goes on, and
-// its answer changes nothing. Forgetting again, or a hold that was never watched, does nothing and reports false.
+// Forget stops looking after h, which is being released or given up: its lease has ended. It reports whether the
+// lease was alive until now; then Ended is not called for h any more. If not, it had ended before, and Ended has
+// been called, is being called, or, where only the clock had ended it, is not called. An attempt in flight goes on,
+// and its answer changes nothing. Forgetting again, or a hold that was never watched, does nothing and reports
+// false.
 func (w *Watchdog[H]) Forget(h H) (alive bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

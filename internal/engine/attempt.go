@@ -21,7 +21,7 @@ type Attempt struct {
 	Start     time.Time
 	Hold      *Hold         // nil unless acquired in time
 	Remaining time.Duration // of another's lease, if another holds the key
-	Split     bool          // several asked at once, and perhaps none holds the key
+	Split     bool          // several asked at the same time, and perhaps none holds the key
 	Why       error         // the backend's reason, which matches ErrNotAcquired; nil: it gives none
 	Err       error         // why there was no answer
 	Orphan    *Orphan       // what it may have left in Redis; nil: nothing
@@ -114,7 +114,7 @@ func (e *Engine) judge(k *Key, owner string, t Terms, start time.Time, reply scr
 }
 
 // Take gives the key the hold of an attempt, and begins its first section. The caller began to wait at
-// since, by Calls.Now. Take returns nil if there is no hold, or if it has ended meanwhile. The key is
+// since, by Calls.Now. Take returns nil if there is no hold, or if it has already ended. The key is
 // locked.
 func (e *Engine) Take(k *Key, a Attempt, since time.Duration) *holdfast.Lease {
 	switch h := a.Hold; {
@@ -123,7 +123,7 @@ func (e *Engine) Take(k *Key, a Attempt, since time.Duration) *holdfast.Lease {
 	case h.lost:
 		e.backend.Abandoned(k.Name, h.Owner)
 		return nil
-	case k.closed, // Close has been here
+	case k.closed, // Close has run
 		k.Held() && !e.ManyHolds: // in a queue: Redis has since granted the key to another waiter here
 		e.Undo(h.Orphan())
 		return nil
@@ -168,7 +168,7 @@ func (out *Outage) Note(a Attempt) *Outage {
 }
 
 // Overdue says why w must not wait any longer after a failed attempt: Redis refused it, or
-// was away for too long. nil: w may wait.
+// did not answer for too long. nil: w may wait.
 func (k *Key) Overdue(w *Waiter, a Attempt, out *Outage) error {
 	if !a.retryable() {
 		return a.Known()

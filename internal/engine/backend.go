@@ -22,8 +22,8 @@ type Backend interface {
 	Recount(ctx context.Context, name, owner string, entries scripts.Entries) (ours bool, err error)
 	// Renew extends the expiry of many holds; one answer for each.
 	Renew(ctx context.Context, lease time.Duration, names, owners []string, answers []scripts.Answer) error
-	// Abandoned reports an owner that may still stand in Redis, and that the engine will not
-	// release any more.
+	// Abandoned reports an owner that may still be in Redis, and that the engine will no
+	// longer release.
 	Abandoned(name, owner string)
 }
 
@@ -45,9 +45,9 @@ type AsksPolicy interface {
 	EvictionPolicy(ctx context.Context) (string, error)
 }
 
-// Drains is a backend that goes on to end holds after its call has returned.
+// Drains is a backend that goes on ending holds after its call has returned.
 type Drains interface {
-	// Drain waits until all holds that are over have ended, or ctx ends. Then it tells remain
-	// of each name that may have one of them left. No other call follows.
+	// Drain waits until all holds that are over have ended, or ctx ends. Then it reports to
+	// remain each name that may have one of them left. No other call follows.
 	Drain(ctx context.Context, remain func(name string, why error))
 }

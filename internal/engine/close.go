@@ -9,10 +9,9 @@ import (
 )
 
 // Close ends all waits and leases with ErrClosed, releases what is held, gives up all
-// places, and waits for the engine's goroutines. A call that fails is repeated until the
-// time of two calls is over; a dial of the client may take longer. Then it returns
-// ErrUnknown with the keys of which something may be left. They free themselves within
-// their leases.
+// places, and waits for the engine's goroutines. A failed call is repeated until the time of two
+// calls has passed; a dial of the client may take longer. Then it returns ErrUnknown with the keys
+// that may have something left. They free themselves within their leases.
 func (e *Engine) Close() error {
 	if !e.closing.CompareAndSwap(false, true) {
 		<-e.ended
@@ -57,7 +56,7 @@ func (sh *shard) close() (holds []*Hold) {
 	return holds
 }
 
-// releaseAll releases holds, in lists of their own: what is being undone already may wait
+// releaseAll releases holds, in lists of their own: what is already being undone may wait
 // for an answer.
 func (e *Engine) releaseAll(holds []*Hold) {
 	byServer := make(map[*watchdog.Watchdog[*Hold]]*undoing)

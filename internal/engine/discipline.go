@@ -15,7 +15,7 @@ type Discipline interface {
 	// GiveUp makes one attempt to undo what an acquire of owner may have left.
 	GiveUp(ctx context.Context, name, owner string) error
 
-	// The others need the key locked.
+	// The other methods need the key locked.
 
 	// Join: w has become the last waiter. If it returns a ticket, w enters by itself.
 	Join(k *Key, w *Waiter) Ticket
@@ -31,7 +31,7 @@ type Discipline interface {
 	Next(k *Key, h *Hold) *Waiter
 	// BeforeRelease: a hold of the key is about to be released in Redis.
 	BeforeRelease(k *Key)
-	// AfterRelease: that attempt is over.
+	// AfterRelease: that attempt has ended.
 	AfterRelease(k *Key, released scripts.Released)
 	// HoldLost: h, until now a hold of k, is lost.
 	HoldLost(k *Key, h *Hold)
@@ -45,8 +45,8 @@ type Discipline interface {
 type Ticket interface {
 	// Enter makes one attempt to enter the queue, before the waiter sleeps.
 	Enter(ctx context.Context)
-	// Confirm confirms that Redis has granted w the key. waits says that the grant did not
-	// stand, and that w waits again.
+	// Confirm confirms that Redis has granted w the key. waits reports that the grant did
+	// not hold, and that w waits again.
 	Confirm(ctx context.Context, w *Waiter) (lease *holdfast.Lease, waits bool, err error)
 	// Decline gives up a grant instead.
 	Decline()

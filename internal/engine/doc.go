@@ -4,10 +4,10 @@
 //
 // # What is authoritative
 //
-// Redis decides which owner holds a key. The watchdog decides for how long a holder may trust
-// it. A message never makes this package believe that a key is held or free; it only says
-// when to try. The one exception is a grant from a queue in Redis: it names its owner, and
-// its lease counts from a moment before Redis can have granted it.
+// Redis decides which owner holds a key. The watchdog decides how long a holder may trust it.
+// A message never makes this package believe that a key is held or free; it only says when to
+// try. The one exception is a grant from a queue in Redis: it names its owner, and its lease
+// counts from a moment before Redis can have granted it.
 //
 // # A hold, its sections, their entries
 //
@@ -25,25 +25,28 @@
 // waiter, and so does every later caller. The engine gives a waiter no goroutine and no timer.
 // Its [Discipline] sends the commands, and gives the waiters the key: they race with other
 // processes (package racing), or stand in a queue in Redis (package queueing). What these keep
-// of a key, a waiter and a hold is opaque to the engine.
+// for a key, a waiter and a hold is opaque to the engine.
 //
 // A key has one hold. With [Config.ManyHolds] it has as many as Redis grants: a caller makes a first
 // attempt unless others wait here, and the discipline serves waiters while the key is held here.
 //
 // # How a reader acquires
 //
-// With [Config.SharedHolds], a hold may have several sections at once: those of readers. [Pair] joins their
-// engine with that of the writers of the same keys. What a Lock for a reader does beyond any other:
+// With [Config.SharedHolds], a hold may have several sections at the same time: those of readers. [Pair]
+// joins their engine with that of the writers of the same keys. What a reader's Lock does in addition to
+// any other:
 //
 //  1. pair.go, beside: on a context that is bound to a writer's lease, it asks Redis for a hold beside that
 //     of the writer, and waits for nobody else.
 //  2. share.go, share: a call on plain terms finds a hold here on plain terms, whose tenure is not over.
 //     It gets another section in that hold, without a call to Redis.
 //  3. share.go, shareAgain: if the tenure is over, Redis is asked whether a writer waits. If none does, the
-//     call gets another section, and another tenure begins. With WithMaxHold, Redis is not asked so: step 4.
-//  4. lock.go, firstAttempt: else Redis is asked for a hold. Other plain calls wait for the answer.
-//  5. share.go, ServeReaders: a hold on plain terms serves all plain waiters at once, whether a first
-//     attempt has got it or the discipline.
+//     call gets another section, and another tenure begins. With WithMaxHold, Redis is not asked this: step
+//     4.
+//  4. lock.go, firstAttempt: otherwise Redis is asked for a hold. Other plain calls wait for the
+//     answer.
+//  5. share.go, ServeReaders: a hold on plain terms serves all plain waiters together, whether a
+//     first attempt or the discipline has got it.
 //  6. share.go, leave: an Unlock ends its section. The last one of the hold releases it; there is no
 //     handover.
 //

@@ -18,8 +18,8 @@ type Config struct {
 	Client            string        // the locker's id, the prefix of its owners
 	Longest           time.Duration // of the leases of a deployment; 0: no limit
 	OwnerSuffix       string        // ends the owners of the locker
-	SharedHolds       bool          // a hold may serve several sections at once; with ManyHolds
-	ManyHolds         bool          // a key may have several holds here at once, of which Redis decides
+	SharedHolds       bool          // a hold may serve several sections at the same time; with ManyHolds
+	ManyHolds         bool          // a key may have several holds here at the same time; Redis decides how many
 	Places            bool          // waiters have places among those of all processes; set by the discipline
 }
 

@@ -15,7 +15,7 @@ type fences struct {
 
 func (f *fences) usedUp() bool { return f != nil && f.current >= f.last }
 
-// used is the last fence used if there are others to give back, else 0.
+// used is the last fence used if there are others to give back, otherwise 0.
 func (f *fences) used() int64 {
 	if f == nil || f.usedUp() {
 		return 0
@@ -24,10 +24,10 @@ func (f *fences) used() int64 {
 }
 
 // ready waits until the next fence may be used, if there is one. Fences follow the server's
-// clock in microseconds and must not run ahead of it, or a counter that is lost would start
-// again below them: at most one per microsecond. The clock may stand still, as that of a
-// bubble of testing/synctest does; so ready gives up after a thousand readings, far more than
-// fit into a microsecond. That takes some tens of microseconds, with the key locked.
+// clock in microseconds and must not run ahead of it, or a lost counter would start again
+// below them: at most one per microsecond. The clock may stand still, like that of a
+// testing/synctest bubble; so ready gives up after a thousand readings, far more than fit
+// into a microsecond. That takes some tens of microseconds, with the key locked.
 func (f *fences) ready(by *calls.Calls, granted time.Duration) bool {
 	if f == nil || f.usedUp() {
 		return f == nil

@@ -40,13 +40,13 @@ type Hold struct {
 type extras struct {
 	label    *string               // of the call that got the hold; nil: that of the locker; immutable
 	fences   fences                // zero without fencing
-	sections map[*section]struct{} // those that live, with Config.SharedHolds; else nil; guarded by the shard's lock
+	sections map[*section]struct{} // those that live, with Config.SharedHolds; otherwise nil; guarded by the shard's lock
 	tenure   time.Duration         // when the current one began, by Calls.Now, with Config.SharedHolds; guarded by the shard's lock
 	state    any                   // of the discipline; immutable
 	due      atomic.Int64          // of the next renewal, by Calls.Now; only for the observer
 }
 
-// State is what the discipline keeps of the hold, or nil.
+// State is what the discipline keeps for the hold, or nil.
 func (h *Hold) State() any {
 	if h.extras == nil {
 		return nil
@@ -62,8 +62,8 @@ func (h *Hold) label() *string {
 	return h.extras.label
 }
 
-// NewHold makes a hold of a lease that Redis granted to a call that began at start, and
-// has the watchdog renew it. It is not yet a hold of the key. state is that of the discipline.
+// NewHold makes a hold of a lease that Redis granted to a call that began at start, and makes
+// the watchdog renew it. It is not yet a hold of the key. state is that of the discipline.
 func (e *Engine) NewHold(k *Key, owner string, t Terms, start time.Time, a scripts.Acquired, state any) *Hold {
 	h := &Hold{Key: k, Owner: owner, granted: e.Calls.Now(), plain: t.Plain()}
 	h.late = h.granted-e.Calls.Since(start) > time.Second
@@ -145,7 +145,7 @@ func (e *Engine) logLongHold(h *Hold) {
 	}
 }
 
-// holdEnded is the watchdog's call for a hold that is over without a release.
+// holdEnded is what the watchdog calls for a hold that has ended without a release.
 func (e *Engine) holdEnded(h *Hold, why error) {
 	e.lose(h, why)
 	if h.outlived(why) {
@@ -153,10 +153,10 @@ func (e *Engine) holdEnded(h *Hold, why error) {
 	}
 }
 
-// outlived reports whether Redis may still have a hold that has ended for this reason. A
-// renewal may have arrived of which no answer came. A fixed lease ends there by itself, unless
-// its acquire arrived late. On several nodes, Abandoned has ended the hold by then, and a release
-// finds nothing.
+// outlived reports whether Redis may still have a hold that has ended for this reason. A renewal
+// without an answer may have arrived. A fixed lease ends there by itself, unless its acquire
+// arrived late. On several nodes, Abandoned has ended the hold by then, and a release finds
+// nothing.
 func (h *Hold) outlived(why error) bool {
 	switch why {
 	case watchdog.ErrMaxHold:

@@ -95,7 +95,7 @@ func (k *Key) add(h *Hold) {
 
 func (k *Key) has(h *Hold) bool { return h.next != nil }
 
-// remove removes a hold that is over. It reports whether it was one of the key until now.
+// remove removes a hold that has ended. It reports whether it was one of the key's until now.
 func (k *Key) remove(h *Hold) bool {
 	if !k.has(h) {
 		return false
@@ -135,7 +135,7 @@ func (k *Key) endedRelease(h *Hold) {
 	}
 }
 
-// NotAcquired is ErrNotAcquired. If this locker holds the key, the error says for how long its
+// NotAcquired is ErrNotAcquired. If this locker holds the key, the error says how long its
 // oldest hold has lasted.
 func (k *Key) NotAcquired() error {
 	if k.oldest != nil {
@@ -144,7 +144,7 @@ func (k *Key) NotAcquired() error {
 	return holdfast.ErrNotAcquired
 }
 
-// State is what the discipline keeps of the key, and of its waiters; nil at first.
+// State is what the discipline keeps for the key and its waiters; nil at first.
 func (k *Key) State() any {
 	if k == nil || k.waiters == nil {
 		return nil

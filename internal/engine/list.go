@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Lists is a backend that can list the keys that are held. Those of all lock kinds can.
+// Lists is a backend that can list held keys. Those of all lock kinds can.
 type Lists interface {
 	// Scans returns what reads the names that match a pattern as of SCAN.
 	Scans(ctx context.Context, match string) ([]scripts.Scan, error)

@@ -25,8 +25,8 @@ func (e *Engine) Do(ctx context.Context, key string, f func(context.Context) err
 	return f(lease.Bind(ctx))
 }
 
-// Lock waits for key until ctx ends or the time of WaitAtMost is over. A ctx bound to a
-// live lease of this engine on key re-enters it.
+// Lock waits for key until ctx ends or the time of WaitAtMost has passed. A ctx bound to a live
+// lease of this engine on key re-enters it.
 func (e *Engine) Lock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
 	return e.lock(ctx, key, -1, opts)
 }
@@ -77,7 +77,7 @@ func (e *Engine) lock(ctx context.Context, key string, wait time.Duration, opts 
 }
 
 // With Config.ManyHolds, a caller that may wait makes no first attempt while mostAtOnce are under
-// way: a crowd must not ask for what few can have.
+// way: a crowd must not ask for what only a few can get.
 const mostAtOnce = 256
 
 // tryOrWait makes the first attempt, or adds a waiter and returns it, so that the frame
@@ -263,7 +263,7 @@ func (e *Engine) logLongWait(k *Key, w *Waiter) {
 }
 
 // withdraw removes a waiter whose context has ended, or whose OnPlace has panicked. A lease that
-// it got meanwhile goes to the next waiter.
+// it has got by then goes to the next waiter.
 func (e *Engine) withdraw(ctx context.Context, k *Key, w *Waiter) (*holdfast.Lease, error) {
 	k.Lock()
 	if w.waiting {
@@ -301,13 +301,13 @@ func (e *Engine) handOut(ctx context.Context, lease *holdfast.Lease) (*holdfast.
 
 // unlockLater unlocks a lease in the background.
 func (e *Engine) unlockLater(lease *holdfast.Lease) {
-	e.With(e.Prefix+lease.Key(), func(*Key) { // else Close releases it
+	e.With(e.Prefix+lease.Key(), func(*Key) { // otherwise Close releases it
 		e.Calls.Background(func() { _ = lease.Unlock(context.Background()) })
 	})
 }
 
-// onPlace runs the function of a waiter. If that panics or ends its goroutine, the call is
-// over, and gives up its place.
+// onPlace runs the function of a waiter. If that panics or ends its goroutine, the call
+// ends and gives up its place.
 func (e *Engine) onPlace(ctx context.Context, k *Key, w *Waiter, place int) {
 	ended := true
 	defer func() {

@@ -98,8 +98,8 @@ func (e *Engine) awaitEarlier(ctx context.Context, name string, serial chan<- st
 	}
 }
 
-// countIn sets the count in Redis to one more than there are entries. doubt says that a
-// failed call may have set it.
+// countIn sets the count in Redis to one more than there are entries. doubt reports that a failed
+// call may have set it.
 func (e *Engine) countIn(ctx context.Context, outer *entry, wait bool) (doubt bool, err error) {
 	s := outer.section
 	began, retry := time.Now(), calls.Backoff{}
@@ -133,8 +133,8 @@ func (e *Engine) countIn(ctx context.Context, outer *entry, wait bool) (doubt bo
 }
 
 // recount makes one call to set the count, and a label of the hold's own. A hold that is no longer
-// ours ends. set says that Redis has the count: with an error, only replicas are not known to have
-// it.
+// ours ends. set reports that Redis has the count: with an error, it is only unknown whether
+// replicas have it.
 func (e *Engine) recount(ctx context.Context, s *section, n int) (set bool, err error) {
 	h := s.hold
 	set, err = calls.DetachedNoted(ctx, e.Calls, h.Key.Name, func(ctx context.Context) (bool, error) {
@@ -163,8 +163,7 @@ func (s *section) count() (int, error) {
 	return int(s.entries), s.over
 }
 
-// endNested ends an entry that is not the last, with the key locked. countOut has to
-// follow.
+// endNested ends an entry that is not the last, with the key locked. countOut must follow.
 func (en *entry) endNested() {
 	s := en.section
 	s.entries--
@@ -174,8 +173,8 @@ func (en *entry) endNested() {
 	en.key().engine.Calls.Begin()
 }
 
-// countOut counts an ended entry out in Redis. A ctx that is over ends the wait for the
-// earlier nested calls, though not before the time of one call has passed.
+// countOut counts an ended entry out in Redis. When ctx ends, so does the wait for the earlier
+// nested calls, but not before the time of one call has passed.
 func (e *Engine) countOut(ctx context.Context, s *section) error {
 	serial, over := s.nesting.serial, time.NewTimer(0)
 	defer over.Stop()
@@ -197,7 +196,7 @@ func (e *Engine) countOut(ctx context.Context, s *section) error {
 		}
 	}
 	n, end := s.count()
-	if end == nil { // else the field is gone, or counts for the next section
+	if end == nil { // otherwise the field is gone, or counts for the next section
 		err := e.recountDown(e.Calls.Context(), s, n)
 		switch scripts.OutcomeOf(err) {
 		case scripts.Done:
@@ -226,7 +225,7 @@ func (s *section) taint() {
 }
 
 // recountLater corrects the count in Redis in the background, after the earlier nested
-// calls. mine says that they are over: the caller has the slot, which this gives back.
+// calls. mine says that they have ended: the caller has the slot, which this gives back.
 func (e *Engine) recountLater(s *section, mine bool) {
 	s.taint()
 	e.Calls.Background(func() {
@@ -247,8 +246,8 @@ func (e *Engine) recountLater(s *section, mine bool) {
 	})
 }
 
-// showLabel has Redis show the label of the call that has just got a lease. The lock does not
-// depend on it: what fails goes on in the background.
+// showLabel makes Redis show the label of the call that has just got a lease. The lock does
+// not depend on it: after a failure it goes on in the background.
 func (e *Engine) showLabel(ctx context.Context, name string, lease *holdfast.Lease) {
 	en := e.boundTo(lease.Bind(context.Background()), name)
 	s, k := en.section, en.key()

@@ -21,14 +21,14 @@ const (
 	lastEvents = time.Second // for which Close waits for the observer
 )
 
-// observer tells a [holdfast.Observer] of events. A nil observer does nothing. Safe for
+// observer reports events to a [holdfast.Observer]. A nil observer does nothing. Safe for
 // concurrent use.
 type observer struct {
 	to       holdfast.Observer // immutable
 	engine   *Engine           // immutable
 	events   chan func()       // each tells one
 	closing  chan struct{}     // closed by close
-	late     atomic.Bool       // close waits no longer
+	late     atomic.Bool       // close no longer waits
 	done     chan struct{}     // closed by the loop when it ends
 	panicked bool              // owned by the loop
 	dropMu   sync.Mutex
@@ -55,8 +55,8 @@ func newObserver(e *Engine, to *holdfast.Observer) *observer {
 	return o
 }
 
-// run tells events until close, and then those that wait. A function that ends the goroutine
-// does not end the observer.
+// run reports events until close, and then those that wait. A function that ends the
+// goroutine does not end the observer.
 func (o *observer) run() {
 	over := false
 	defer func() {
@@ -81,7 +81,7 @@ func (o *observer) run() {
 	over = true
 }
 
-// close tells the events that wait, unless the observer blocks. It is called once.
+// close reports the events that wait, unless the observer blocks. It is called once.
 func (o *observer) close() {
 	if o == nil {
 		return
@@ -116,7 +116,7 @@ func put[E any](o *observer, function func(E), dropped *int, event E) {
 	}
 }
 
-// tell tells an event, and what was dropped since the one before.
+// tell reports an event, and what was dropped since the one before.
 func (o *observer) tell(event func()) {
 	o.call(event)
 	o.dropMu.Lock()
@@ -253,8 +253,8 @@ func (e *Engine) CallEnded(ctx context.Context, name string, err error) {
 	e.observer.callEnded(ctx, name, err)
 }
 
-// callEnded notes how a call for the key of a name ended. A call that its caller gave up
-// says nothing of Redis. Neither does a call whose time was over before it was sent.
+// callEnded notes how a call for the key of a name ended. A call that its caller gave up says
+// nothing about Redis. Neither does a call whose time ran out before it was sent.
 func (o *observer) callEnded(ctx context.Context, name string, err error) {
 	if o == nil || err == nil && o.away.Load() == 0 {
 		return

@@ -116,8 +116,8 @@ func (e *Engine) Check(ctx context.Context, key string, opts []holdfast.LockOpti
 	return err
 }
 
-// terms checks the arguments of a call, and returns the key's name. Of opt, what concerns
-// the wait is still to be looked at.
+// terms checks the arguments of a call, and returns the key's name. The caller still has
+// to check what opt says about the wait.
 func (e *Engine) terms(ctx context.Context, key string, opts []holdfast.LockOption) (name string, t Terms, opt holdfast.LockOptions, err error) {
 	if name, err = e.nameOf(key); err != nil {
 		return "", t, opt, err

@@ -12,14 +12,14 @@ import (
 )
 
 // Pair makes two engines the halves of a read/write lock, before either is used. A reader may be
-// the caller of a writer, but not the other way round. They have one observer, that of the
+// the caller of a writer, but not the other way round. They share one observer, that of the
 // writers, which are closed last.
 func Pair(readers, writers *Engine) {
 	readers.writers, writers.readers = writers, readers
 	readers.observer = writers.observer
 }
 
-// pin prepares the entry for a reader beside it. Its hold is not handed over any more: the next writer
+// pin prepares the entry for a reader beside it. Its hold is no longer handed over: the next writer
 // would be beside that reader.
 func (en *entry) pin() error {
 	k := en.key()

@@ -14,8 +14,8 @@ import (
 )
 
 // Unlock ends the entry. The last entry of a section ends the section: it hands the hold
-// over, or releases the key. Unlock works even when ctx is over: ctx only bounds the wait
-// for a release whose first attempt failed.
+// over, or releases the key. Unlock works even when ctx has ended: ctx only bounds the
+// wait for a release whose first attempt failed.
 func (en *entry) Unlock(ctx context.Context) error {
 	return errs.Of("unlock", en.Key(), en.unlock(ctx))
 }

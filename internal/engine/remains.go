@@ -11,14 +11,14 @@ import (
 	"github.com/holdfast-go/holdfast/internal/errs"
 )
 
-// remains are the keys of which something may be left in Redis after Close.
+// remains are the keys that may have something left in Redis after Close.
 type remains struct {
 	mu   sync.Mutex
 	keys map[string]struct{} // quoted; guarded by mu
 	err  error               // of the first; guarded by mu
 }
 
-// MayRemain notes, once the engine is closed, that something of a name may be left.
+// MayRemain notes, once the engine is closed, that a name may have something left.
 func (e *Engine) MayRemain(name string, err error) {
 	select {
 	case <-e.closed:

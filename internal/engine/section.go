@@ -109,7 +109,7 @@ func (en *entry) Owner() string { return en.section.hold.Owner }
 // Fence is the number of this section, 0 without fencing.
 func (en *entry) Fence() int64 { return en.section.fence }
 
-// Deadline is the trusted deadline. Every renewal moves it on.
+// Deadline is the trusted deadline. Every renewal moves it later.
 func (en *entry) Deadline() time.Time { return en.section.hold.Deadline() }
 
 // Err is nil while the entry lives, and then says why it ended.

@@ -45,7 +45,7 @@ func (e *Engine) With(name string, f func(k *Key)) {
 	}
 }
 
-// entryEnd is the end of an entry of which the listeners have yet to hear.
+// entryEnd is the end of an entry that the listeners have yet to learn of.
 type entryEnd struct {
 	of  *listeners
 	why error

@@ -9,12 +9,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/planted"
 )
 
-// With [Config.SharedHolds], a hold serves several sections at once: readers of this process share it.
-// The last of them releases it.
+// With [Config.SharedHolds], a hold serves several sections at the same time: readers of this process
+// share it. The last of them releases it.
 
 // share begins another section in a hold of the key, without a call to Redis, and returns its lease. It
 // returns nil if no hold may be shared, or if its tenure is over. Then Redis is asked, so that writers
-// get their turn, those of this process as those of others. The key is locked.
+// of this process and of others get their turn. The key is locked.
 func (k *Key) share(t Terms, since time.Duration) *holdfast.Lease {
 	h := k.shared(t)
 	if h == nil || since-h.extras.tenure >= k.engine.LocalHandover {
@@ -40,7 +40,8 @@ func (k *Key) shared(t Terms) *Hold {
 }
 
 // shareAgain begins another section in a hold whose tenure is over, and another tenure, if Redis
-// says that no writer waits. It returns the lease, or nil: a hold of its own is to be asked for.
+// says that no writer waits. It returns the lease, or nil: the caller must ask for a hold of its
+// own.
 func (e *Engine) shareAgain(ctx context.Context, k *Key, t Terms) *holdfast.Lease {
 	k.Lock()
 	h, now := k.shared(t), e.Calls.Now()
@@ -86,7 +87,7 @@ func (k *Key) ServeReaders() {
 	}
 }
 
-// leave takes a section that has ended out of a hold. It reports whether others share the hold.
+// leave removes a section that has ended from a hold. It reports whether others share the hold.
 func (h *Hold) leave(s *section) bool {
 	if h.extras == nil || h.extras.sections == nil {
 		return false

@@ -12,7 +12,7 @@ import (
 
 var registered []func(holdfast.Locker) *Engine
 
-// Register lets Of know the Lockers of a lock kind. It is for init functions.
+// Register makes the Lockers of a lock kind known to Of. It is for init functions.
 func Register[L holdfast.Locker](engineOf func(L) *Engine) {
 	registered = append(registered, func(l holdfast.Locker) *Engine {
 		if l, ours := l.(L); ours {
@@ -23,7 +23,7 @@ func Register[L holdfast.Locker](engineOf func(L) *Engine) {
 }
 
 // Of returns the engine of a Locker of a lock kind. It returns nil for any other Locker, even
-// for one that wraps such a Locker: LockAll has to call the wrapper.
+// for one that wraps such a Locker: LockAll must call the wrapper.
 func Of(l holdfast.Locker) *Engine {
 	for _, of := range registered {
 		if e := of(l); e != nil {
@@ -34,9 +34,9 @@ func Of(l holdfast.Locker) *Engine {
 }
 
 // TryLockAll makes one attempt to take distinct keys with one call, all or none. If it
-// fails with ErrNotAcquired, the caller takes the keys one by one. It fails so without a
-// call if the backend has no such call, if a key is held or wanted here, or if ctx is bound
-// to one.
+// fails with ErrNotAcquired, the caller takes the keys one by one. It fails this way
+// without a call if the backend has no such call, if a key is held or wanted here, or if
+// ctx is bound to one.
 func (e *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.LockOption) ([]*holdfast.Lease, error) {
 	var t Terms
 	names := make([]string, len(keys))

@@ -15,8 +15,8 @@ import (
 // The engine undoes in the background what no caller wants any more: holds that have ended without
 // a release, and acquires of unknown outcome. Each server has a list and a worker, as a server that
 // hangs must not delay another. After an outage, a list may have all holds of a locker: the worker
-// tries one of them until Redis answers, and then many at once. What a server refuses to undo goes
-// to its second list and delays nothing else. The server may allow it before the lease is over.
+// tries one of them until Redis answers, and then many in parallel. What a server refuses to undo
+// goes to its second list and delays nothing else. The server may allow it before the lease ends.
 //
 // Callers that give up and come back while Redis hangs must not pile up calls. So no acquire is
 // sent while the list has many acquires, and a caller that gives up meanwhile has left nothing.
@@ -46,8 +46,8 @@ type undoing struct {
 	room     chan struct{} // closed when there is room again; nil unless a caller waits for it; guarded by mu
 }
 
-// Orphan is an owner that no caller has but that Redis may know, or come to know: of an acquire of
-// unknown outcome, or of a hold that has ended.
+// Orphan is an owner that no caller has but that Redis may know, or come to know: from an acquire
+// of unknown outcome, or from a hold that has ended.
 type Orphan struct {
 	Name, Owner string
 	Lease       time.Duration // that an acquire asked for
@@ -76,7 +76,7 @@ func (e *Engine) undoingOf(name string, refused bool) *undoing {
 	return u.(*undoing)
 }
 
-// Undo sees to it, in the background, that Redis has nothing of o, which may be nil. It tries for
+// Undo makes sure, in the background, that Redis has nothing of o, which may be nil. It tries for
 // as long as o could last.
 func (e *Engine) Undo(o *Orphan) {
 	if o == nil {
@@ -141,7 +141,7 @@ func (e *Engine) undoOne(o *Orphan) error {
 }
 
 // undoAgain returns the owners of u to try again. It abandons those that can no longer be
-// undone, and puts aside those that Redis refuses.
+// undone, and sets aside those that Redis refuses.
 func (e *Engine) undoAgain(u *undoing, list []*Orphan) (again []*Orphan) {
 	var permanent []*Orphan
 	for _, o := range list {
@@ -165,7 +165,7 @@ func (e *Engine) abandon(list []*Orphan) {
 		return
 	}
 	for _, o := range list {
-		if o.Err == nil { // Close is over
+		if o.Err == nil { // Close has ended
 			o.Err = e.Calls.Public(calls.ErrNoAnswer)
 		}
 		e.backend.Abandoned(o.Name, o.Owner)

@@ -28,7 +28,7 @@ type Waiter struct {
 	Since      time.Duration // when it began to wait, by Calls.Now
 	ready      chan result   // one slot; the code that ends the wait sends one result
 
-	onPlace func(int) // nil: the place is of no interest; immutable once the wait has begun
+	onPlace func(int) // nil: nobody asks for the place; immutable once the wait has begun
 	places  chan int  // one slot; nil as long as onPlace is
 	told    int       // the last one sent
 }
@@ -41,7 +41,7 @@ type result struct {
 	err     error
 }
 
-// NewWaiter returns a waiter that has waited since then, by Calls.Now. onPlace is nil, or is told its places.
+// NewWaiter returns a waiter that has waited since then, by Calls.Now. onPlace is nil, or gets its places.
 func NewWaiter(t Terms, onPlace func(int), since time.Duration) *Waiter {
 	return (&Waiter{ready: make(chan result, 1)}).begin(t, onPlace, since)
 }
@@ -104,7 +104,7 @@ func (k *Key) insert(w, next *Waiter) {
 }
 
 // pushEarly makes w the first waiter: the caller of a first attempt came before the others. With
-// several first attempts at once, those that did not begin later stay before it.
+// several first attempts in parallel, those that did not begin later stay before it.
 func (k *Key) pushEarly(w *Waiter) {
 	first := k.FirstWaiter()
 	next, at := first, 0
@@ -205,7 +205,8 @@ func (k *Key) NoteResult(a Attempt) Attempt {
 // Watching reports whether a waiter of the key wants to be told its place.
 func (k *Key) Watching() bool { return k.waiters.watching > 0 }
 
-// Tell tells a waiter its place, if it wants to know and it is a new one. The key is locked.
+// Tell tells a waiter its place, if the waiter wants to know it and the place is new. The key is
+// locked.
 func (w *Waiter) Tell(place int) {
 	if w.places == nil || place == w.told {
 		return

@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
-// watchdogs are an engine's: one for each server that has keys, so that the renewals of one
-// that hangs hold up no others. A hold stays with its watchdog when its key moves.
+// watchdogs are an engine's: one for each server that has keys, so that renewals on a
+// server that hangs hold up no others. A hold stays with its watchdog when its key moves.
 type watchdogs struct {
 	config watchdog.Config[*Hold]    // immutable
 	first  *watchdog.Watchdog[*Hold] // of keys whose server is not known, or the only one; immutable

@@ -12,6 +12,6 @@
 // carries it out. In the Go agent a thread is a goroutine that remembers its leases and
 // passes the context that is bound to them.
 //
-// `make test-interop` runs the tests, as does INTEROP=1 in the environment; else they are
-// skipped. They build the Java agent first.
+// `make test-interop` runs the tests, as does INTEROP=1 in the environment; otherwise
+// they are skipped. They build the Java agent first.
 package interop

@@ -1,12 +1,12 @@
-// Package quorum is an engine's backend on several independent nodes. It makes one hold of
-// the holds on the nodes, and one answer of their answers. Package multilock documents the
-// algorithm and its promises; this page says which part does what.
+// Package quorum is an engine's backend on several independent nodes. It makes one hold
+// out of the holds on the nodes, and one answer out of their answers. Package multilock
+// documents the algorithm and its promises; this page says which part does what.
 //
 // # What is authoritative
 //
 // Each node is authoritative for its own part of a hold, and a quorum of nodes for the hold.
-// The memory of this package (the node has the hold, is away, has a vote) only says which
-// nodes to ask. The only answer it ever gives from memory is "no".
+// The memory of this package (the node has the hold, is unreachable, has a vote) only says
+// which nodes to ask. The only answer it ever gives from memory is "no".
 //
 // # A round
 //
@@ -45,8 +45,8 @@
 // An acquire counts only on a node that has a vote. guard.go keeps, for each node, the scripts
 // with which it votes; they name one boot, one replication ID and one epoch of the node
 // (quorum/acquire.lua). The answer "no vote" discards them, and the next call checks the node
-// (check.go, quorum/check.lua). A check that finds no marker first asks the other nodes, so as
-// not to mark a node for another deployment than theirs. A yes to a renewal counts only with
+// (check.go, quorum/check.lua). A check that finds no marker first asks the other nodes, so
+// that it does not mark a node for a different deployment. A yes to a renewal counts only with
 // the marker of the vote, a no always. Each yes names the server's process, so that two
 // clients of one server are one vote, wherever their addresses lead at the moment.
 //

@@ -12,8 +12,8 @@ import (
 // Backend is the backend of a lock kind whose processes race for a key that is released.
 type Backend interface {
 	engine.Backend
-	// Release ends the owner's hold, whatever its count. lastFence is the last fence
-	// used if reserved ones are left over, else 0.
+	// Release ends the owner's hold, whatever its count. lastFence is the last fence used if
+	// reserved ones are left over, otherwise 0.
 	Release(ctx context.Context, name, owner string, lastFence int64) (scripts.Released, error)
 	// GiveUp undoes an acquire of unknown outcome, even one that arrives later.
 	GiveUp(ctx context.Context, name, owner string) (scripts.Released, error)
@@ -21,7 +21,7 @@ type Backend interface {
 	Subscribe(name string) Subscription
 }
 
-// Splitting is a [Backend] with split votes. If all of those that want a key tried at once, none
+// Splitting is a [Backend] with split votes. If all that want a key tried at the same time, none
 // would succeed.
 type Splitting interface {
 	// RetryDelay is how long waiters pause after a split vote. While votes are often split,

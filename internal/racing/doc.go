@@ -12,11 +12,11 @@
 //	               │  └───────────── lost ───────────────┤
 //	               └─────────── release ◀────── Unlock ──┘
 //
-// With engine.Config.ManyHolds, first attempts, the loop and holds of a key go on side by side. The loop
+// With engine.Config.ManyHolds, first attempts, the loop and holds of a key run in parallel. The loop
 // runs as long as there are waiters, also while the key is held here. The more attempts succeed, the
-// more it makes at once (see widen). It hears the releases of its own process too. They do not count as
-// another's turn.
+// more it makes in parallel (see widen). It hears the releases of its own process too. They do not
+// count as another's turn.
 //
 // A hold passes from section to section in memory (handover), and processes take turns
-// (turns.go). Racing is correct without both: they only make it fast and fair.
+// (turns.go). Racing is correct without either: they only make it fast and fair.
 package racing

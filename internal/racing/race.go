@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// race is the state of racing waiters of a key. It lives as long as they do. But for poke, and for
-// what belongs to its loop, the shard's lock guards it.
+// race is the state of racing waiters of a key. It lives as long as they do. The shard's lock
+// guards it, except poke and what belongs to its loop.
 type race struct {
 	running   bool          // the loop runs
 	probe     bool          // the next attempt need not wait for a message
@@ -26,7 +26,7 @@ type race struct {
 	turns     turns
 	before    pubsub.State   // of sub, before our last release
 	retry     calls.Backoff  // owned by the loop
-	tries     int            // split votes, less the attempts without one; for RetryDelay; owned by the loop
+	tries     int            // split votes, minus the attempts without one; for RetryDelay; owned by the loop
 	why       error          // the backend's reason for the last failure, see engine.Attempt
 	orphan    *engine.Orphan // of the last attempt; to be undone before the next; owned by the loop, or by the first attempt before it
 	outage    *engine.Outage // set while Redis does not answer
@@ -62,8 +62,8 @@ func (p *race) releases(now pubsub.State) uint64 {
 }
 
 // run is the loop that talks to Redis for the waiters of a key: subscribe, try again,
-// sleep until a message or until the holder's lease must be over. It ends when it has got the
-// key, or the key has no waiters. There is at most one for a key in this process. The key
+// sleep until a message or until the holder's lease must have ended. It ends when it has got
+// the key, or the key has no waiters. There is at most one for a key in this process. The key
 // goes to the waiter that is first when the answer comes, so a waiter may leave at any
 // moment.
 func (r *racing) run(k *engine.Key) {
@@ -174,14 +174,14 @@ func (p *race) end(k *engine.Key) {
 	k.End()
 }
 
-// look has the loop, if it runs, look at the race again. The key is locked.
+// look makes the loop, if it runs, look at the race again. The key is locked.
 func (p *race) look() {
 	if p.running {
 		loop.Nudge(p.poke)
 	}
 }
 
-// hurry has the loop, if it runs, try again without a message. The key is locked.
+// hurry makes the loop, if it runs, try again without a message. The key is locked.
 func (p *race) hurry() {
 	p.probe = p.running
 	p.look()
@@ -256,8 +256,8 @@ func (r *racing) serve(k *engine.Key, p *race, a engine.Attempt, asked engine.Te
 	return true
 }
 
-// waiter is the first waiter, if it asked for those terms. With several attempts at once, it is the
-// first that asked for them.
+// waiter is the first waiter, if it asked for those terms. With several attempts in parallel, it is
+// the first that asked for them.
 func (r *racing) waiter(k *engine.Key, asked engine.Terms) *engine.Waiter {
 	for w := range k.All() {
 		switch {

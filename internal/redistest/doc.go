@@ -16,16 +16,16 @@
 // [StartSentinel] runs a master with replicas and the Sentinels that watch it, and
 // [StartSentinels] Sentinels for many masters that do not fail.
 //
-// [StartCluster] runs a Redis Cluster of them, whose slots move, and whose masters fail
-// over and die, as a test tells.
+// [StartCluster] runs a Redis Cluster of them. A test can move its slots, and make its masters fail
+// over or die.
 //
 // [StartTLS] runs a server that also speaks TLS, with a certificate of a [CA] that the test
 // makes.
 //
 // # The proxy
 //
-// [NewProxy] forwards connections to a server. In each direction of each
-// connection every request, reply or push takes the same way:
+// [NewProxy] forwards connections to a server. In each direction of each connection every request,
+// reply or push takes the same path:
 //
 //	arrives → hook → delay → hold → forwarded
 //
@@ -45,7 +45,7 @@
 //		…
 //	})
 //
-// A reply is never taken out of the stream alone, since all later ones would then
-// be taken for answers to the wrong requests: what swallows a reply also ends the
-// direction ([Drop]) or the connection ([Cut]).
+// A reply is never removed from the stream alone, since all later ones would then look like answers
+// to the wrong requests: what swallows a reply also ends the direction ([Drop]) or the connection
+// ([Cut]).
 package redistest

@@ -1,7 +1,7 @@
 // Package sim is a Redis world in virtual time: servers, and a network between them and the
 // lockers of a test, all inside one bubble of testing/synctest. The locks, their client and
-// their scripts are the real ones; what the world does to them takes no time of the machine's,
-// and a busy machine changes nothing.
+// their scripts are the real ones; what the world does to them takes no machine time, and a
+// busy machine changes nothing.
 //
 //	network.go   connects by address, in memory
 //	server.go    a server: what is asked of it, and what may happen to it
@@ -11,7 +11,7 @@
 //
 // A link is a [redistest.Proxy] on a [Network]: the same faults as on real servers, by the same
 // methods. The server is miniredis, not Redis: rights, memory, persistence, replicas and Redis
-// Cluster have to be tried on real servers, as do sockets and processes that are killed.
+// Cluster must be tried on real servers, as must sockets and killed processes.
 //
 // # What a seed repeats
 //

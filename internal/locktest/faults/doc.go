@@ -1,6 +1,6 @@
 // Package faults has the cases in which clients, networks and servers fail, and what must happen
-// then. The name of a case begins with its row of this table. Some rows also have tests in other
-// packages, or only there, with the row in their names. G1 to G10 are in docs/guarantees.md.
+// then. The name of a case begins with its row of this table. Some rows have their tests also or
+// only in other packages, with the row in their names. G1 to G10 are in docs/guarantees.md.
 //
 // Clients:
 //
