@@ -95,8 +95,8 @@ func WithFenceExpiry(d time.Duration) Option {
 // renewals. Default silent.
 func WithLogger(log *slog.Logger) Option { return option(func(s *Settings) { s.Logger = log }) }
 
-// WithObserver tells an observer what the locker does, for metrics; see [Observer]. It cannot
-// delay or break a lock. Default none.
+// WithObserver reports what the locker does to an observer, for metrics; see [Observer]. It
+// cannot delay or break a lock. Default none.
 func WithObserver(o Observer) Option { return option(func(s *Settings) { s.Observer = &o }) }
 
 // WithMaxHold caps every renewed lease of this locker, so that one whose Unlock was forgotten

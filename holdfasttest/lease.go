@@ -25,7 +25,7 @@ type hold struct {
 	renewed  time.Time  // a renewal; until the next outage they come every third of the lease
 	entries  []*entry   // that live
 	over     bool       // for the holder; the key is held until it can be released, or runs out
-	last     time.Time  // the deadline of a hold that is over
+	last     time.Time  // the deadline of a hold that has ended
 	released chan error // of an Unlock that waits for the end of an outage; nil: none does
 }
 

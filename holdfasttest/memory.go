@@ -23,7 +23,7 @@ type memory struct {
 	fence int64       // the last number
 
 	permits   int  // how many may hold a key at the same time; immutable
-	semaphore bool // else there is one, of a lock; immutable
+	semaphore bool // otherwise there is one, of a lock; immutable
 	readWrite bool // one writer, or any number of readers; immutable
 }
 
@@ -303,7 +303,7 @@ func (w *waiter) take(now time.Time) *hold {
 	return d
 }
 
-// enter serves a call immediately if that is possible. If the call has to wait, and may, its
+// enter serves a call immediately if that is possible. If the call must wait, and may, its
 // waiter is left in the queue.
 func (m *memory) enter(ctx context.Context, l *Locker, key string, o holdfast.LockOptions, wait bool) (w *waiter, err error) {
 	m.do(func() {

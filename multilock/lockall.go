@@ -77,7 +77,7 @@ const forEver time.Duration = -1
 type locking struct {
 	set   *LeaseSet
 	wait  time.Duration         // for all keys; 0: one attempt for each
-	until time.Time             // when a bounded wait is over
+	until time.Time             // when a bounded wait ends
 	opts  []holdfast.LockOption // of each key
 }
 

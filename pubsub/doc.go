@@ -96,8 +96,8 @@
 // # Failures
 //
 //   - Connection lost (server restarted, CLIENT KILL, slow listener dropped by client-output-buffer-limit): all live
-//     listeners are woken immediately and find Live false. The loop connects again, immediately if the connection had stood for
-//     100 ms, else after up to 1 ms, doubled up to 1 s, with jitter, and subscribes all wanted channels.
+//     listeners are woken immediately and find Live false. The loop connects again, immediately if the connection had lasted
+//     for 100 ms, otherwise after up to 1 ms, doubled up to 1 s, with jitter, and subscribes all wanted channels.
 //   - Server unreachable: a connection that nobody accepts costs the server nothing, so the next one is tried after a
 //     sixteenth of the time since it went away, at most after 50 ms.
 //   - Server loads its data: it would accept subscriptions, but serves nobody. Channels are subscribed when it has loaded;
@@ -111,8 +111,8 @@
 //     KeepAlive is negative). Then as above.
 //   - Refused for good (wrong password, user without the right, client closed): a connection is tried again after 2.5–5 s.
 //     If the server has accepted one before, a password is being changed, and the next is tried as after any loss.
-//     A channel that the user may not hear does not keep the others from being subscribed and is asked for again after
-//     2.5–5 s. Its listeners never become live while that lasts.
+//     A channel that the user has no right to hear does not keep the others from being subscribed and is asked for again
+//     after 2.5–5 s. Its listeners never become live while that lasts.
 //   - Server answers BUSY while a script blocks it: commands are repeated after up to 1 ms, doubled up to 1 s; live channels
 //     stay live. While it does not even answer that (busy-reply-threshold, 5 s by default) it counts as silent. With a
 //     threshold below 4 s rueidis v1.0.79 may panic when a script begins to block within the round trip before an
@@ -124,5 +124,5 @@
 //     again, unless cluster-allow-pubsubshard-when-down lets them be (the default); the others are as ever.
 //
 // None of this reaches a caller as an error: a listener that is not live falls back to looking at its key in time.
-// The logger of [New] tells the operator.
+// The logger of [New] informs the operator.
 package pubsub

@@ -104,7 +104,8 @@ func (l *link) ping() error { return l.do(l.client.B().Arbitrary("PING").Build()
 
 // subscribe subscribes all names and returns an answer for each. Classic channels go with one SUBSCRIBE, which the server
 // accepts or refuses as a whole; it returns when the server has answered for the first, and the other acknowledgements
-// follow. If the user may not hear one of them, or they are sharded and so of many slots, each has a command of its own.
+// follow. If the user has no right to hear one of them, or they are sharded and so of many slots, each has a command of
+// its own.
 func (l *link) subscribe(names []string) []error {
 	if !l.sharded {
 		err := l.do(l.client.B().Subscribe().Channel(names...).Build())

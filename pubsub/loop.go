@@ -75,7 +75,7 @@ func (n *node) awaitEnd(l *link) {
 	}
 }
 
-// serve sends what the queue asks for until the connection is lost or has to be given up, and returns why, and when it
+// serve sends what the queue asks for until the connection is lost or must be given up, and returns why, and when it
 // began to.
 func (n *node) serve(l *link) (began time.Time, err error) {
 	select {
@@ -132,9 +132,9 @@ func (n *node) serve(l *link) (began time.Time, err error) {
 	}
 }
 
-// join subscribes the channels and returns those that this user may not hear. Those that this node does not have go
-// astray. After a reply error all others that failed are in the queue again; after any other error the connection has to
-// be given up.
+// join subscribes the channels and returns those that this user has no right to hear. Those that this node does not have
+// go astray. After a reply error all others that failed are in the queue again; after any other error the connection
+// must be given up.
 func (n *node) join(l *link, names []string) (no []string, err error) {
 	if len(names) == 0 {
 		return nil, nil
@@ -163,7 +163,7 @@ func (n *node) join(l *link, names []string) (no []string, err error) {
 }
 
 // leave unsubscribes the channels. After an error that is transient they are in the queue again; after any other error the
-// connection has to be given up, which unsubscribes them too.
+// connection must be given up, which unsubscribes them too.
 func (n *node) leave(l *link, names []string) error {
 	if len(names) == 0 {
 		return nil

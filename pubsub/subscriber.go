@@ -42,7 +42,7 @@ type pace struct {
 	answer      time.Duration // longest wait for the answer to a command
 	grace       time.Duration // longest wait of Close for the connection to end
 	verify      time.Duration // between questions whether the connection is deaf
-	deaf        time.Duration // longest time for which a connection is kept that was always deaf, and pause between them while the user may not ask
+	deaf        time.Duration // longest time for which a connection is kept that was always deaf, and pause between them while the user has no right to ask
 	unsettled   time.Duration // longest back-off of looks at a Cluster's slots, from first, while a channel has no node
 	settled     time.Duration // and from most, when all have
 }
@@ -96,7 +96,7 @@ type Slots interface {
 	Node(name string) string
 	// Masters are the addresses of all masters that have slots.
 	Masters() []string
-	// Refresh asks the cluster anew.
+	// Refresh asks the cluster again.
 	Refresh(ctx context.Context) error
 }
 

@@ -13,8 +13,8 @@ var (
 	acquireEach = loadEach("plain/acquire.lua")
 )
 
-// NoExpiry is the remaining lease of a key that never expires. None of ours is
-// such; another program may have made it so.
+// NoExpiry is the remaining lease of a key that never expires. None of ours is like that; another
+// program may have set it so.
 const NoExpiry time.Duration = -1
 
 // Acquired is the answer to an acquire: OK, Gone, or held by another for
@@ -32,13 +32,13 @@ type Acquired struct {
 	// Fence and FenceEnd are the first and the last number reserved for this
 	// hold, if OK and by AcquireFenced.
 	Fence, FenceEnd int64
-	// Split: perhaps nobody holds the key: owners that asked a quorum at once have each
-	// got some nodes of it. Never set by one node.
+	// Split: perhaps nobody holds the key: owners that asked a quorum at the same time have each
+	// got some of its nodes. Never set by one node.
 	Split bool
 	// Agreed: others have agreed on this number of permits; 0: not on another.
 	Agreed int
-	// Why says more of another holder, for errors: [errs.HeldBy], or what the nodes of a quorum
-	// said. nil: it is not known whether there is one.
+	// Why says more about another holder, for errors: [errs.HeldBy], or what the nodes of a
+	// quorum said. nil: it is not known whether there is one.
 	Why error
 }
 
@@ -57,9 +57,9 @@ func (r *Redis) Acquire(ctx context.Context, key, owner string, lease time.Durat
 }
 
 // AcquireAll takes all of keys in one call, keys[i] for owners[i], for one lease from
-// now; if one of them is not free it changes nothing, and OK is false. So it is if they have
-// to be of one slot and are of several: without a call where [Redis.BySlot] says so. It may be
-// repeated as Acquire; GiveUp undoes each.
+// now; if one of them is not free it changes nothing, and OK is false. OK is also false if
+// they must be of one slot and are of several: without a call where [Redis.BySlot] says so. It
+// may be repeated like Acquire; GiveUp undoes each.
 func (r *Redis) AcquireAll(ctx context.Context, keys, owners []string, lease time.Duration) (ok bool, err error) {
 	if len(keys) == 0 || len(owners) != len(keys) {
 		return false, refuse("%d keys and %d owners: not as many of each, or none", len(keys), len(owners))
@@ -109,9 +109,9 @@ func checkFencing(f Fencing) error {
 	return nil
 }
 
-// AcquireFenced does as Acquire and reserves fence numbers that are larger than
-// all numbers of earlier holds of key. A repeat that finds the owner's hold gets
-// larger numbers than the attempts before it.
+// AcquireFenced does what Acquire does and reserves fence numbers that are larger than all numbers
+// of earlier holds of key. A repeat that finds the owner's hold gets larger numbers than the
+// attempts before it.
 func (r *Redis) AcquireFenced(ctx context.Context, key, owner string, lease time.Duration, f Fencing) (Acquired, error) {
 	if err := checkHold(key, owner, lease); err != nil {
 		return Acquired{}, err
@@ -129,8 +129,8 @@ type AcquireRequest struct {
 	Lease      time.Duration
 }
 
-// AcquireEach does as [Redis.Acquire] for each of asks by itself. If f is not nil, it does
-// as AcquireFenced. It fills results, one for each.
+// AcquireEach does what [Redis.Acquire] does for each of asks by itself. If f is not nil,
+// it does what AcquireFenced does. It fills results, one for each.
 func (r *Redis) AcquireEach(ctx context.Context, f *Fencing, asks []AcquireRequest, results []Result[Acquired]) error {
 	var more []string
 	if f != nil {

@@ -10,8 +10,8 @@ import (
 )
 
 // forbidden reports whether Redis refused a call before its script began, perhaps for only
-// one of its keys, which the user may not touch. A user that may not call scripts at all
-// is another matter.
+// one of its keys, which the user has no right to. A user without the right to call
+// scripts at all is a different case.
 func forbidden(err error) bool {
 	re := (*rueidis.RedisError)(nil)
 	if !errors.As(err, &re) {

@@ -18,7 +18,7 @@ import (
 
 var errTag = refuse("key has a brace but no hash tag: on a Redis Cluster, names of Redisson for its parts would be in other slots")
 
-// notAsked is why a call was not sent, as something about the server is not known.
+// notAsked is why a call was not sent: something about the server is not known.
 type notAsked struct{ error }
 
 func (e notAsked) Unwrap() error  { return e.error }
@@ -34,7 +34,7 @@ func unasked(err error) error {
 }
 
 // invokeInCluster runs s on the node that has the slot of keys. rueidis follows MOVED and ASK.
-// What a node refuses while the cluster changes is sent again, until changeTime is over or
+// What a node refuses while the cluster changes is sent again, until changeTime has passed or
 // ctx ends.
 func (r *Redis) invokeInCluster(ctx context.Context, do sender, s script, keys int, args []string) (rueidis.RedisMessage, error) {
 	for _, key := range args[:keys] {
@@ -69,8 +69,9 @@ func (r *Redis) invokeInCluster(ctx context.Context, do sender, s script, keys i
 }
 
 // changeTime is for how long a call outlasts a change of the cluster: many times as long as
-// a slot takes to move its last keys, and short beside the time of a call, so that its
-// caller learns that nothing was done. A failover takes seconds: the caller waits it out.
+// a slot takes to move its last keys, and short compared with the time of a call, so that
+// its caller learns that nothing was done. A failover takes seconds: the caller waits it
+// out.
 const changeTime = 200 * time.Millisecond
 
 // changing reports whether a node refused a call because a slot moves or the cluster fails
@@ -85,8 +86,8 @@ func changing(err error) bool {
 	return moved || ask || re.IsTryAgain() || re.IsClusterDown()
 }
 
-// divided reports whether a node refused a call for several keys as a slot moves, and some of
-// them are at the other node.
+// divided reports whether a node refused a call for several keys because a slot moves and
+// some of them are on the other node.
 func divided(err error) bool {
 	re := (*rueidis.RedisError)(nil)
 	return errors.As(err, &re) && re.IsTryAgain()
@@ -103,8 +104,8 @@ func oneSlot(key string) bool {
 	return strings.IndexByte(tag, '}') > 0
 }
 
-// BySlot reports whether the keys of a call have to be of one slot. They have to on a Redis
-// Cluster, and on a server that was found to ask for it. Such a server is one endpoint of a
+// BySlot reports whether the keys of a call must be of one slot. They must on a Redis
+// Cluster, and on a server that was found to require it. Such a server is one endpoint of a
 // cluster, behind which a proxy or a single node has all slots.
 func (r *Redis) BySlot() bool { return r.Cluster != nil || r.crossed.Load() }
 
@@ -122,7 +123,7 @@ func crossed(err error) bool {
 const sameSlot = " command keys must in same slot"
 
 // cross notes that a call for these keys was crossed. It returns errTag if a key has names
-// in several slots by itself, else err.
+// in several slots by itself, otherwise err.
 func (r *Redis) cross(keys []string, err error) error {
 	r.crossed.Store(true)
 	for _, key := range keys {
@@ -134,8 +135,8 @@ func (r *Redis) cross(keys []string, err error) error {
 }
 
 // bySlot divides a call for several keys, where a script has keys of one slot only. It
-// calls do with the indexes of the keys of each slot, for all slots at once. It returns one
-// of their errors.
+// calls do with the indexes of the keys of each slot, for all slots in parallel. It returns
+// one of their errors.
 func (r *Redis) bySlot(keys int, key func(i int) string, do func(indexes []int) error) error {
 	slots := make(map[uint16][]int)
 	for i := range keys {

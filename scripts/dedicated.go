@@ -15,7 +15,7 @@ import (
 // without a context, for as long as others use all BlockingPoolSize of them, or a dial takes.
 // Here a caller waits as long as it likes, and a connection that comes late goes to the next
 // caller, or back. So there are never more calls of Dedicate under way than there were callers
-// at a time. The zero value is ready.
+// at one time. The zero value is ready.
 type connections struct {
 	log *slog.Logger // nil: none; immutable
 
@@ -139,7 +139,7 @@ func (r *Redis) pool(addr string) (*connections, rueidis.Client) {
 	return pool.(*connections), client
 }
 
-// moved has client and map learn that the slot of a key has another node, which they would
+// moved makes client and map learn that the slot of a key has another node, as they would
 // from a call of the whole client.
 func (r *Redis) moved(ctx context.Context, key string) {
 	r.client.Do(ctx, r.client.B().Exists().Key(key).Build())
@@ -156,11 +156,11 @@ func (r *Redis) patience() time.Duration {
 }
 
 // alone sends a command for a key, and WAIT, on a connection of their own, and returns the
-// replies. asking is the node of a Redis Cluster that ASK has named, else "".
+// replies. asking is the node of a Redis Cluster that ASK has named, otherwise "".
 //
 // Renewals can do without such a connection. If none comes soon, they share that of the
-// client's other calls, one renewal at a time. That holds the others up for as long as WAIT
-// takes, which is better than to lose a lease.
+// client's other calls, one renewal at a time. That holds up the others for as long as WAIT
+// takes, which is better than losing a lease.
 func (r *Redis) alone(ctx context.Context, renewal bool, key, asking string, cmd rueidis.Completed) ([]rueidis.RedisResult, error) {
 	addr := asking
 	if addr == "" && r.Cluster != nil {
@@ -200,9 +200,9 @@ type doer interface {
 	DoMulti(context.Context, ...rueidis.Completed) []rueidis.RedisResult
 }
 
-// onOneOf sends by a dedicated connection, for which it waits so long. One that a replica
-// refuses was dialled before the server lost its place, and nothing was done. It is closed, and
-// the next one is tried, as many as may be idle there.
+// onOneOf sends on a dedicated connection, for which it waits at most patience. One that a
+// replica refuses was dialled before the server lost its place, and nothing was done. It is
+// closed, and the next one is tried, as many as may be idle there.
 func (r *Redis) onOneOf(ctx context.Context, patience time.Duration, pool *connections, client rueidis.Client, send func(doer, rueidis.Completed) []rueidis.RedisResult) ([]rueidis.RedisResult, error) {
 	bounded, done := context.WithTimeout(ctx, patience)
 	defer done()

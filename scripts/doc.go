@@ -1,12 +1,12 @@
-// Package scripts is the wire layer, all that is said between a lock and Redis: the Lua
-// scripts, the names of keys and channels, and a typed call for each script. Nothing
-// outside it sees KEYS, ARGV or a raw reply. The layout is Redisson's, so that Java
-// programs share the locks.
+// Package scripts is the wire layer, all communication between a lock and Redis: the Lua scripts,
+// the names of keys and channels, and a typed call for each script. Nothing outside it sees KEYS,
+// ARGV or a raw reply. The layout is Redisson's, so that Java programs share the locks.
 //
-// It is exported for the other packages of this module. Stable are the names of keys and
-// channels with what they hold, [Channel], [PermitsChannel], [ReadWriteChannel], and what a
-// Redis user must be allowed to do: [Commands], [FairCommands], [PermitsCommands],
-// [ReadWriteCommands], [QuorumCommands]. Everything else may change with any release.
+// It is exported for the other packages of this module. Only these are stable: the names of
+// keys and channels with what they hold, [Channel], [PermitsChannel], [ReadWriteChannel],
+// and what a Redis user must be allowed to do: [Commands], [FairCommands],
+// [PermitsCommands], [ReadWriteCommands], [QuorumCommands]. Everything else may change with
+// any release.
 //
 // # What is in Redis
 //
@@ -15,22 +15,22 @@
 // A lock is free when its hash is absent; of a read/write lock and of permits, only entries that have
 // not run out count. An owner is client-uuid:number. A hash with another field, or with more than one,
 // is not a lock but somebody's data: acquires, heartbeats, Inspect and ForceRelease refuse it, and nothing
-// here changes it. So it is with read/write locks, which have a field mode, and with a lock for the
+// here changes it. The same goes for read/write locks, which have a field mode, and for a lock in the
 // calls of [ReadWrite]. The list and the sorted set of a queue name the same owners and vanish with the
-// last of them. If all waiters die, they expire a week after the last heartbeat that moved scores on,
-// and a turn of Java's puts that off. The heartbeats expire.
+// last of them. If all waiters die, they expire a week after the last heartbeat that moved scores on; a
+// turn of a Java waiter postpones that. The heartbeats expire.
 //
 // # The scripts
 //
 // Each is one Lua file in the folder plain, fair, permits, rw or quorum, which begins with its
 // contract: what it does, KEYS, ARGV, every reply, whether it may be repeated. It reads
 // from top to bottom. A line "--@include parts/holder.lua" stands for the text of that
-// file; the folder parts holds what several scripts share. acquire_each and its like have no files:
-// they do with each of many locks what acquire does with one. "go run ./hack/printscript
+// file; the folder parts holds what several scripts share. acquire_each and similar scripts have no
+// files: they do with each of many locks what acquire does with one. "go run ./hack/printscript
 // fair_release" prints a script as Redis runs it.
 //
-// The Go calls are methods of [Redis], [Fair], [Permits] and [ReadWrite] in this one package: apart, they
-// would have to export the runner, the parsers and most names to each other.
+// The Go calls are methods of [Redis], [Fair], [Permits] and [ReadWrite] in this one package: separate
+// packages would have to export the runner, the parsers and most names to each other.
 //
 //	Acquire        free -> held by the owner, one entry, for one lease
 //	AcquireFenced  the same, with fence numbers that only grow
@@ -65,16 +65,16 @@
 // owner enters once in its life. Renew and Recount are those of Redis.
 //
 // The verbs of [Permits] are those of [Redis] without fences and AcquireAll, for as many owners as the key
-// has permits. End stands for Release, and of an owner in doubt for GiveUp. Besides:
+// has permits. End stands for Release, and for an owner in doubt for GiveUp. In addition:
 //
 //	Resize         the key has another number of permits, whatever lockers say
 //
 // An owner has its permit while its score is later than the server's clock, whether or not an
-// entry whose lease has ended still stands there: Renew never moves such a score. The next acquire
+// entry whose lease has ended is still there: Renew never moves such a score. The next acquire
 // removes these entries, with their labels, 100 at a time.
 //
 // The verbs of [ReadWrite] are those of [Redis] without AcquireAll, for one writer or several readers. End
-// is that of Permits. Besides:
+// is that of Permits. In addition:
 //
 //	Withdraw       a client waits -> it does not
 //	MayShare       whether later readers of a client may share the hold of the owner, as no writer waits
@@ -85,13 +85,13 @@
 // # Outcomes
 //
 // A call is done, definitely not done, or its outcome is unknown; [OutcomeOf] decides which. It
-// divides the second and the third into what waiting may cure and what it cannot: a proxy
-// may refuse, in words of its own, a call that the server has carried out. "Surely not done"
-// can be said because every script checks its arguments before its first write. It also
-// meets what Redis may refuse before that write, or undoes the write. So a lock never stays
-// without an expiry, unless a user lacks the rights to both PEXPIRE and HDEL. What gives up
-// a hold or a place, and Heartbeat, do their work and then serve the next as far as Redis
-// lets them; what it refuses there, the next heartbeat finds out.
+// divides the second and the third into what waiting may cure and what it cannot cure: a proxy
+// may refuse, in words of its own, a call that the server has carried out. It can say
+// "definitely not done" because every script checks its arguments before its first write. What
+// Redis may refuse also comes before that write, or the script undoes the write. So a lock
+// never stays without an expiry, unless a user lacks the rights to both PEXPIRE and HDEL.
+// Heartbeat and the calls that give up a hold or a place do their work and then serve the next
+// as far as Redis lets them; the next heartbeat finds out what Redis refuses there.
 //
 // # Repetition
 //
@@ -103,9 +103,8 @@
 // that enters again keeps its place; Heartbeat finds a grant that was lost with the
 // reply.
 //
-// An attempt that is still on its way cannot be called back. GiveUp makes it
-// harmless for a minute: whichever comes second, the late acquire or the
-// giving up, finds what the first has left. Where Redis cannot take the tombstone
-// (out of memory, say), and after that minute, an attempt that arrives late makes a
-// hold that nobody uses, for at most its lease.
+// An attempt that is still on its way cannot be recalled. GiveUp makes it harmless for a minute:
+// whichever comes second, the late acquire or the giving up, finds what the first has left. Where
+// Redis cannot take the tombstone (out of memory, say), and after that minute, an attempt that
+// arrives late makes a hold that nobody uses, for at most its lease.
 package scripts

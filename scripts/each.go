@@ -9,7 +9,7 @@ import (
 // Result is the answer to one of several calls that share a round trip.
 type Result[T any] struct {
 	Value T
-	Err   error // Redis refused this one, and did the others
+	Err   error // Redis refused this one, and carried out the others
 }
 
 // invokeEach runs a script that does with each of some locks what another does with one

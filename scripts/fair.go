@@ -28,13 +28,13 @@ type FairSettings struct {
 	WaiterTTL  time.Duration // a client without a heartbeat for so long counts as dead
 	GrantLease time.Duration // of a lock that is granted
 	Members    int           // most waiters that follow in the run of a grant; 0: none
-	// Fencing says how fence numbers are handed out; Reserve 0: not at all. A
-	// hold gets Reserve of them if its grant names a run, else one.
+	// Fencing says how fence numbers are handed out; Reserve 0: not at all. A hold gets Reserve of
+	// them if its grant names a run, otherwise one.
 	Fencing Fencing
 }
 
-// Fair runs the scripts of the fair queues on one Redis, for one client. Its
-// methods are as those of [Redis].
+// Fair runs the scripts of the fair queues on one Redis, for one client. Its methods are like those
+// of [Redis].
 type Fair struct {
 	onRedis
 	client   string // immutable
@@ -58,8 +58,8 @@ func NewFair(redis *Redis, s FairSettings) *Fair {
 // fairKeys is how many keys of a lock each of the scripts is given.
 const fairKeys = 5
 
-// args returns the arguments of a call that all scripts have, with room for more
-// of them: keys of the call's own go after the first fairKeys.
+// args returns the arguments of a call that all scripts have, with room for more of them: the
+// call's own keys go after the first fairKeys.
 func (f *Fair) args(key string, ownKeys []string, more int) []string {
 	args := make([]string, 0, fairKeys+len(ownKeys)+1+more)
 	args = appendFairKeys(args, key)
@@ -75,8 +75,8 @@ func appendFairKeys(args []string, key string) []string {
 type Grant struct {
 	// Owner is the waiter's; "" if there is no grant.
 	Owner string
-	// Lease is how long the lock was granted for at that moment; 0 if it is only
-	// known that the owner holds the lock, which Confirm has to find out more of.
+	// Lease is how long the lock was granted for at that moment; 0 if it is only known that the
+	// owner holds the lock; Confirm must find out more.
 	Lease time.Duration
 	// Fence and FenceEnd are the first and the last number reserved for the hold;
 	// 0 if the client that granted it does not fence.
@@ -86,8 +86,8 @@ type Grant struct {
 }
 
 // Acquire takes key for owner if it is free and no owner that is alive waits for it.
-// If it is free and others wait, they are served. It may be repeated as
-// [Redis.Acquire]; Leave undoes what an unanswered call may have done.
+// If it is free and others wait, they are served. It may be repeated like [Redis.Acquire]; Leave
+// undoes what an unanswered call may have done.
 func (f *Fair) Acquire(ctx context.Context, key, owner string, lease time.Duration) (Acquired, error) {
 	if err := checkHold(key, owner, lease); err != nil {
 		return Acquired{}, err
@@ -104,7 +104,7 @@ const (
 	Waiting OwnerState = 1
 	// Holding: it holds the lock, since an earlier sending of this call.
 	Holding OwnerState = 0
-	// Gone: it was given up by Leave and enters no more.
+	// Gone: it was given up by Leave and can no longer enter.
 	Gone OwnerState = -2
 )
 
@@ -119,9 +119,9 @@ type Entered struct {
 }
 
 // Enter puts owners, each for the first time in its life, at the end of the
-// queue of key, in their order. It may be repeated when its reply is lost: an owner
-// that waits already keeps its place. Ahead is by how much Heartbeat has to keep their
-// scores ahead of the server's clock.
+// queue of key, in their order. It may be repeated when its reply is lost: an owner that already
+// waits keeps its place. Ahead is how far Heartbeat must keep their scores ahead of the server's
+// clock.
 func (f *Fair) Enter(ctx context.Context, key string, owners ...string) (Entered, error) {
 	if err := CheckKey(key); err != nil {
 		return Entered{}, err

@@ -2,8 +2,7 @@ package scripts
 
 import "context"
 
-// AcquireEach does as Acquire for each of asks by itself, and fills results, one for
-// each.
+// AcquireEach does what Acquire does for each of asks by itself, and fills results, one for each.
 func (f *Fair) AcquireEach(ctx context.Context, asks []AcquireRequest, results []Result[Acquired]) error {
 	keys, args := f.each(len(asks))
 	for _, a := range asks {
@@ -19,15 +18,15 @@ func (f *Fair) AcquireEach(ctx context.Context, asks []AcquireRequest, results [
 // KeyOwner is a lock and its holder, or an owner that wants to be.
 type KeyOwner struct{ Key, Owner string }
 
-// FairHold is a hold of a lock, and the last fence number used of it if reserved ones
-// are left over, else 0.
+// FairHold is a hold of a lock, and the last fence number used of it if reserved ones are left
+// over, otherwise 0.
 type FairHold struct {
 	KeyOwner
 	LastFence int64
 }
 
-// ReleaseEach does as Release for each of holds by itself, and fills results, one for each.
-// The holds have served no run, and nothing of them is in doubt.
+// ReleaseEach does what Release does for each of holds by itself, and fills results, one
+// for each. The holds have served no run, and nothing about them is in doubt.
 func (f *Fair) ReleaseEach(ctx context.Context, holds []FairHold, results []Result[FairReleased]) error {
 	keys, args := f.each(len(holds))
 	for _, h := range holds {
@@ -40,8 +39,8 @@ func (f *Fair) ReleaseEach(ctx context.Context, holds []FairHold, results []Resu
 	return invokeEach(ctx, f.redis, fairReleaseEach, len(holds), keys, args, results, parsePassed)
 }
 
-// LeaveEach does as Leave for each of holds by itself, and fills results, one for each. A
-// call of each may still arrive.
+// LeaveEach does what Leave does for each of holds by itself, and fills results, one for
+// each. A call of each may still arrive.
 func (f *Fair) LeaveEach(ctx context.Context, holds []KeyOwner, results []Result[FairReleased]) error {
 	keys, args := f.each(len(holds))
 	for _, h := range holds {

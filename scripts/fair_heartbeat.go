@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Heartbeat is what Heartbeat is asked for one key: to keep the client's places, to
-// serve the next waiter of a free key, and to tell which of some owners have lost their places.
+// Heartbeat is what Heartbeat is asked for one key: to keep the client's places, to serve the
+// next waiter of a free key, and to report which of some owners have lost their places.
 type Heartbeat struct {
 	Key    string
 	Owners []string
-	Ahead  []time.Duration // as returned by Enter; 0: leave the score alone
-	// Polls: the client does not hear its inbox. It is given the lock all the same when it is
-	// the next, and finds that by its next heartbeat.
+	Ahead  []time.Duration // as returned by Enter; 0: leave the score unchanged
+	// Polls: the client does not hear its inbox. It still gets the lock when it is the next,
+	// and finds out by its next heartbeat.
 	Polls bool
-	// Place: tell the place of the first of Owners. The cost grows with the place.
+	// Place: report the place of the first of Owners. The cost grows with the place.
 	Place bool
 }
 
@@ -41,9 +41,9 @@ type HeartbeatReply struct {
 
 // Heartbeat tells Redis that the client's waiters are alive, for up to some hundred keys in
 // one call; a key that is free is given to its next waiter. Scores are kept
-// Ahead of the server's clock, as far as the present length of the
-// queue asks for it. It may be repeated. replies has a slot for each of asked; a key
-// that the user may not touch costs the others some round trips, as in [Redis.Renew].
+// Ahead of the server's clock, as far as the present length of the queue requires it. It
+// may be repeated. replies has a slot for each of asked; a key that the user has no right
+// to costs the others some round trips, as in [Redis.Renew].
 func (f *Fair) Heartbeat(ctx context.Context, asked []Heartbeat, replies []HeartbeatReply) error {
 	clear(replies)
 	if !f.redis.BySlot() {

@@ -100,7 +100,7 @@ func parseConfirmed(m rueidis.RedisMessage, err error) (Acquired, error) {
 	return Acquired{OK: ours}, err
 }
 
-// leastAhead is by how much scores lie ahead where no Java waiter is near.
+// leastAhead is how far scores lie ahead where no Java waiter is near.
 const leastAhead = 30 * time.Second
 
 // parseAllWait is for the commonest reply of fair_enter.

@@ -10,9 +10,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// A name may move from one server to another, while connections stay where they are: at
+// A name may move from one server to another, while connections stay where they are: on
 // the old master, which lives on as a replica and refuses every write. So a client of one
-// server leaves a replica, and dials its name anew. Clients of a Sentinel set or a Redis
+// server leaves a replica, and dials its name again. Clients of a Sentinel set or a Redis
 // Cluster find the master by themselves.
 
 // leavePause is the least time between two leaves of a client: until the name moves, each
@@ -23,10 +23,10 @@ const leavePause = time.Second
 // share a client, and what one of them hears late must not end the new connection.
 var leavers sync.Map
 
-// leave has the client dial anew for the calls that follow. QUIT needs no right, and Redis
-// carries out nothing that comes behind it on the connection: what others have sent there by
-// then ends with an unknown outcome, or is repeated by rueidis if it only reads. The PING
-// behind it has rueidis notice the end of the connection before a call does.
+// leave makes the client dial again for the calls that follow. QUIT needs no right, and
+// Redis carries out nothing that comes behind it on the connection: what others have sent
+// there by then ends with an unknown outcome, or is repeated by rueidis if it only reads.
+// The PING behind it makes rueidis notice the end of the connection before a call does.
 func (r *Redis) leave(ctx context.Context) {
 	if r.client.Mode() != rueidis.ClientModeStandalone {
 		return
@@ -43,7 +43,8 @@ func (r *Redis) leave(ctx context.Context) {
 }
 
 // byReplica reports whether a replica refused a call, or what the call does with one key of
-// several. Replies also hold texts of users, as labels, so the whole text of Redis is asked for.
+// several. Replies also hold texts of users, such as labels, so only the whole text of Redis
+// counts.
 func byReplica(reply rueidis.RedisMessage, err error) bool {
 	if re, ok := err.(*rueidis.RedisError); ok {
 		return strings.HasPrefix(unwrapped(re.Error()), "READONLY ")

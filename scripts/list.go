@@ -29,7 +29,7 @@ type Page struct {
 const pageSize = "1000"
 
 // Scans returns a Scan for each server that has keys, for the names that match a pattern as of
-// SCAN. A Scan yields each name that is there all the time, unless its server restarts, or its
+// SCAN. A Scan yields each name that is there throughout, unless its server restarts, or its
 // slot moves.
 func (r *Redis) Scans(ctx context.Context, match string) ([]Scan, error) {
 	return r.scans(ctx, match, "hash")
@@ -79,19 +79,19 @@ var literal = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 // Literal returns the pattern that matches text and nothing else.
 func Literal(text string) string { return literal.Replace(text) }
 
-// InspectEach does as Inspect for each of names, some hundred at most, and returns a result for
-// each. One round trip to each server.
+// InspectEach does what Inspect does for each of names, some hundred at most, and returns a
+// result for each. One round trip to each server.
 func (r *Redis) InspectEach(ctx context.Context, names []string) ([]Result[Holder], error) {
 	return r.inspectEach(ctx, inspect, names, func(name string) []string { return []string{name} }, parseHolder)
 }
 
-// InspectEach is as that of [Redis].
+// InspectEach is like that of [Redis].
 func (f *Fair) InspectEach(ctx context.Context, names []string) ([]Result[Holder], error) {
 	return f.redis.inspectEach(ctx, fairInspect, names, func(name string) []string { return []string{name, queue(name)} }, parseQueued)
 }
 
-// inspectEach runs s for each of names, as a call of its own among those of others. What a server
-// does not take, as it does not know s yet or a slot moves, is asked anew.
+// inspectEach runs s for each of names, as a call of its own among those of others. It asks again
+// for what a server does not accept, as the server does not know s yet or a slot moves.
 func (r *Redis) inspectEach(ctx context.Context, s script, names []string, keys func(name string) []string, parse func(rueidis.RedisMessage, error) (Holder, error)) ([]Result[Holder], error) {
 	results := make([]Result[Holder], len(names))
 	take := func(i int, m rueidis.RedisMessage, err error) error {

@@ -145,9 +145,9 @@ func ReadWriteCommands() []string {
 	return append(slices.DeleteFunc(Commands(), func(c string) bool { return c == "hrandfield" }), "hgetall")
 }
 
-// ClusterCommands returns the commands that a Redis user of a Redis Cluster needs besides
-// the lock kind's, in lower case: for the scripts, for the subscriptions, to learn where slots
-// are, and to follow keys whose slot moves.
+// ClusterCommands returns the commands that a Redis user of a Redis Cluster needs in addition
+// to the lock kind's, in lower case: for the scripts, for the subscriptions, to learn where
+// slots are, and to follow keys whose slot moves.
 func ClusterCommands() []string {
 	return []string{
 		"asking", "cluster|shards", "cluster|slots",

@@ -22,8 +22,8 @@ func braces(key string) (before, after string) {
 	return ":{", "}"
 }
 
-// appendNamed appends a name for each prefix. All are cut from one string: a fair
-// call has so many that an allocation for each would be seen in its speed.
+// appendNamed appends a name for each prefix. All are cut from one string: a fair call has so many
+// that an allocation for each would slow it down visibly.
 func appendNamed(names []string, key string, prefixes ...string) []string {
 	before, after := braces(key)
 	around := len(before) + len(key) + len(after)
@@ -51,7 +51,7 @@ func appendNamed(names []string, key string, prefixes ...string) []string {
 // digit 0.
 func Channel(key string) string { return named("redisson_lock__channel", key) }
 
-// The names of what belongs to a lock besides its key begin so.
+// The names of what belongs to a lock, other than its key, begin with these.
 const (
 	counterPrefix    = check.CounterPrefix
 	queuePrefix      = check.QueuePrefix
@@ -63,8 +63,8 @@ const (
 
 func counter(key string) string { return named(counterPrefix, key) }
 
-// tombstone returns the key whose presence says that owner has been given up
-// and must take key no more.
+// tombstone returns the key whose presence says that owner has been given up and must no longer
+// take key.
 func tombstone(key, owner string) string {
 	before, after := braces(key)
 	return tombstonePrefix + before + key + after + ":" + owner

@@ -13,20 +13,19 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// Outcome says what a call has done to Redis, as far as its caller can know.
+// Outcome says what a call has done in Redis, as far as its caller can know.
 type Outcome int
 
 const (
 	// Done: the script ran and its reply is known.
 	Done Outcome = iota
-	// Unavailable: definitely nothing was done, and the same call may succeed
-	// later: Redis cannot be reached, is loading, is read-only, is busy, is out
-	// of memory and the like.
+	// Unavailable: definitely nothing was done, and the same call may succeed later: Redis cannot
+	// be reached, is loading, read-only, busy, out of memory and the like.
 	Unavailable
-	// Refused: definitely nothing was done, and waiting does not cure it: a wrong
-	// password, a missing right, a key of a wrong type, a bad argument, a
-	// context that was over before anything was sent, a closed client. A
-	// password, or a right to run scripts, that the [Redis] had before is Unavailable.
+	// Refused: definitely nothing was done, and waiting does not cure it: a wrong password, a
+	// missing right, a key of a wrong type, a bad argument, a context that ended before anything
+	// was sent, a closed client. A password, or a right to run scripts, that the [Redis] had before
+	// is Unavailable.
 	Refused
 	// Unknown: the script may have run, or may still run: the reply did not
 	// come or was not understood.
@@ -40,7 +39,7 @@ const (
 func (o Outcome) Final() bool { return o == Refused || o == Doubtful }
 
 // MayHaveRun reports whether the script of a call that failed may have run: what it may have done
-// has to be undone, or the call to be repeated.
+// must be undone, or the call must be repeated.
 func (o Outcome) MayHaveRun() bool { return o == Unknown || o == Doubtful }
 
 // OutcomeOf judges the error that a method of [Redis] returned. Errors that it

@@ -22,8 +22,8 @@ var (
 	permitsResize       = load("permits/resize.lua")
 )
 
-// Permits runs the scripts of keys that several owners may hold at once, on one Redis. Its methods
-// are as those of [Redis].
+// Permits runs the scripts of keys that several owners may hold at the same time, on one Redis.
+// Its methods are like those of [Redis].
 type Permits struct {
 	onRedis
 	n    int    // how many permits a key has; immutable
@@ -42,7 +42,8 @@ func permitRecord(key string) string { return named(check.PermitsPrefix, key) }
 
 // Acquire takes one of the permits of key for owner, for one lease from now. Otherwise it changes
 // nothing: Remaining is of the lease that ends first, or others have Agreed on another number.
-// It may be repeated as [Redis.Acquire]; End in doubt undoes what an unanswered call may have done.
+// It may be repeated like [Redis.Acquire]; End in doubt undoes what an unanswered call may have
+// done.
 func (p *Permits) Acquire(ctx context.Context, key, owner string, lease time.Duration) (Acquired, error) {
 	keys, args, err := p.acquireArgs(AcquireRequest{key, owner, lease})
 	if err != nil {
@@ -51,7 +52,7 @@ func (p *Permits) Acquire(ctx context.Context, key, owner string, lease time.Dur
 	return p.redis.take(ctx, parsePermit, withMistake(permitsAcquire), len(keys), append(keys, args...)...)
 }
 
-// AcquireEach does as Acquire for each of asks by itself, and fills results, one for each.
+// AcquireEach does what Acquire does for each of asks by itself, and fills results, one for each.
 func (p *Permits) AcquireEach(ctx context.Context, asks []AcquireRequest, results []Result[Acquired]) error {
 	keys, args, err := p.acquireArgs(asks...)
 	if err != nil {
@@ -73,13 +74,13 @@ func (p *Permits) acquireArgs(asks ...AcquireRequest) (keys, args []string, err 
 	return keys, args, nil
 }
 
-// Renew is [Redis.Renew]. A lease that is over is NotOurs.
+// Renew is [Redis.Renew]. A lease that has ended is NotOurs.
 func (p *Permits) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
 	return p.redis.renewEach(ctx, renewScript{withMistake(permitsRenew), func(key, _ string) string { return permitRecord(key) }, p.text}, lease, keys, owners, answers)
 }
 
-// End ends a hold, whatever its count, and notifies the channel of the key. Of an owner in doubt it
-// does more, as [Redis.GiveUp].
+// End ends a hold, whatever its count, and notifies the channel of the key. For an owner in doubt
+// it does more, like [Redis.GiveUp].
 func (p *Permits) End(ctx context.Context, h ReleaseRequest) (Released, error) {
 	keys, args, err := p.releaseArgs(h)
 	if err != nil {
@@ -88,7 +89,7 @@ func (p *Permits) End(ctx context.Context, h ReleaseRequest) (Released, error) {
 	return parseReleased(p.redis.invoke(ctx, permitsRelease, len(keys), append(keys, args...)...))
 }
 
-// EndEach does as End for each of holds by itself, and fills results, one for each.
+// EndEach does what End does for each of holds by itself, and fills results, one for each.
 func (p *Permits) EndEach(ctx context.Context, holds []ReleaseRequest, results []Result[Released]) error {
 	keys, args, err := p.releaseArgs(holds...)
 	if err != nil {
@@ -145,7 +146,7 @@ func (p *Permits) Inspect(ctx context.Context, key string) (Holder, error) {
 	return parsePermits(p.redis.invoke(ctx, permitsInspect, 2, key, permitRecord(key)))
 }
 
-// InspectEach is as that of [Redis].
+// InspectEach is like that of [Redis].
 func (p *Permits) InspectEach(ctx context.Context, names []string) ([]Result[Holder], error) {
 	return p.redis.inspectEach(ctx, permitsInspect, names, func(name string) []string { return []string{name, permitRecord(name)} }, parsePermits)
 }

@@ -16,7 +16,7 @@ var (
 	quorumFence   = load("quorum/fence.lua")
 )
 
-// Deployment is what all clients of a quorum's nodes have to agree on.
+// Deployment is what all clients of a quorum's nodes must agree on.
 type Deployment struct {
 	Longest time.Duration // longest lease
 	Nodes   int           // how many there are
@@ -35,7 +35,7 @@ type Standing struct {
 }
 
 // Vote lets a call count towards a quorum: it names one boot, one replication ID and one
-// epoch of a node; without a restart guard only a boot, if the server tells it.
+// epoch of a node; without a restart guard only a boot, if the server shows it.
 type Vote struct {
 	runID   string
 	marker  string // "": without a restart guard
@@ -65,8 +65,8 @@ const (
 // which it votes. fresh is random and new in every call: the epoch of the marker, if
 // one is written. of is the epoch that Activate is for. Two round trips, on one
 // connection of its own, which cannot outlive the server's process: the script is
-// that of the boot that was checked. For a vote, a third one asks whether the other calls go
-// to that server, too; else the client dials anew. It may be repeated.
+// that of the boot that was checked. For a vote, a third one asks whether the other calls
+// also go to that server; otherwise the client dials again. It may be repeated.
 func (r *Redis) CheckNode(ctx context.Context, how CheckMode, fresh string, d Deployment, of string) (Standing, *Vote, error) {
 	pool, client := r.pool("")
 	conn, err := pool.take(ctx, client)
@@ -93,8 +93,8 @@ func (r *Redis) CheckNode(ctx context.Context, how CheckMode, fresh string, d De
 	return s, &s.vote, nil
 }
 
-// Identify returns the vote of a node without restart guard. A server that tells no
-// run id, or not to this user, has one as well.
+// Identify returns the vote of a node without restart guard. A server that shows no run id, or not
+// to this user, also has one.
 func (r *Redis) Identify(ctx context.Context) (*Vote, error) {
 	run, err := r.runID(ctx)
 	if err != nil && !OutcomeOf(err).Final() {

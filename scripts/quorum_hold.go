@@ -14,23 +14,23 @@ import (
 type NodeReply struct {
 	Acquired
 	FenceSource        // if OK and with fencing
-	NoVote      bool   // the node's vote is not good any more: check the node again
+	NoVote      bool   // the node's vote is no longer valid: check the node again
 	Holder      string // of the lock there, if it is another
 	RunID       string // of the server, if that is known; the asker's to fill in
 	Err         error  // Redis refused this one
 }
 
-// FenceSource is what a quorum makes a fence number of.
+// FenceSource is what a quorum makes a fence number from.
 type FenceSource struct {
 	Counter int64 // the last number reserved on the node; 0: none
 	Clock   int64 // the server's, in µs
 }
 
-// AcquireVoted does as [Redis.Acquire] on a node of a quorum, for each of asks by itself,
-// and fills nodeReplies, one for each; if fenced, they tell what the quorum makes a
-// fence number of. vote is of [Redis.CheckNode], or of [Redis.Identify] for a node without
-// restart guard. It never sends a script's text to a guarded node, which might have
-// restarted: it has no vote instead.
+// AcquireVoted does what [Redis.Acquire] does on a node of a quorum, for each of asks by
+// itself, and fills nodeReplies, one for each; if fenced, they contain what the quorum
+// makes a fence number from. vote is of [Redis.CheckNode], or of [Redis.Identify] for a
+// node without restart guard. It never sends a script's text to a guarded node, which
+// might have restarted: it has no vote instead.
 func (r *Redis) AcquireVoted(ctx context.Context, vote *Vote, fenced bool, asks []AcquireRequest, nodeReplies []NodeReply) error {
 	keys, args, err := r.acquireArgs(asks, fenced)
 	if err != nil {
@@ -55,8 +55,8 @@ func (r *Redis) AcquireVoted(ctx context.Context, vote *Vote, fenced bool, asks 
 	return parseNodeReplies(m, ofOneSlot(r.allowed(rightHash, explained(err))), nodeReplies)
 }
 
-// ofOneSlot says more of the error of a node whose calls must have keys of one slot: the marker
-// is in another one than most locks.
+// ofOneSlot explains the error of a node whose calls must have keys of one slot: the marker is
+// in a different one than most locks.
 func ofOneSlot(err error) error {
 	if crossed(err) {
 		return fmt.Errorf("the server is a node of a Redis Cluster, which can be no node of a quorum: %w", err)
@@ -114,9 +114,9 @@ func parseNodeReply(m rueidis.RedisMessage) (r NodeReply, err error) {
 	return NodeReply{}, errReply
 }
 
-// RenewVoted does as [Redis.Renew] on a node of a quorum. counts reports whether its
-// answers Renewed count: they do if the node's marker is still that of vote, if that
-// is of a node with a restart guard. entries are set as by Recount, unless their count is 0.
+// RenewVoted does what [Redis.Renew] does on a node of a quorum. counts reports whether its
+// answers Renewed count: they do if the node's marker is still that of vote, if that is of a
+// node with a restart guard. entries are set as by Recount, unless their count is 0.
 func (r *Redis) RenewVoted(ctx context.Context, vote *Vote, lease time.Duration, keys, owners []string, entries []Entries, answers []Answer) (counts bool, err error) {
 	clear(answers)
 	counts, err = r.renewVoted(ctx, vote, lease, keys, owners, entries, answers)

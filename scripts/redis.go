@@ -18,10 +18,10 @@ import (
 )
 
 // Redis runs the scripts on one Redis: a server, a Sentinel set, or a Redis Cluster, there on the node that has the key's
-// slot. Its methods may be called concurrently. Each is one round trip if it says no other number. It
-// takes one more where Redis does not know the script yet or names another node, and one call also asks
-// whether Redis is too old. Otherwise they send nothing twice by themselves. They wait until the reply comes
-// or ctx ends, and should be given a deadline. [OutcomeOf] says what an error means.
+// slot. Its methods may be called concurrently. Each is one round trip unless it says otherwise. It takes one more where
+// Redis does not know the script yet or names another node, and one call also asks whether Redis is too old. Otherwise
+// they send nothing twice by themselves. They wait until the reply comes or ctx ends, and should be given a deadline.
+// [OutcomeOf] says what an error means.
 type Redis struct {
 	RedisSettings // immutable after NewRedis
 	client        rueidis.Client
@@ -34,16 +34,16 @@ type Redis struct {
 	had           atomic.Uint32 // rights that the client has had, see allowed
 }
 
-// RedisSettings are what a [Redis] needs to know of it. The zero value is right for one
+// RedisSettings are what a [Redis] needs to know about its server. The zero value is right for one
 // server and for a Sentinel set.
 type RedisSettings struct {
 	Cluster *cluster.Map // nil unless the client is of a Redis Cluster
 	Label   string       // of the owners, for people
 	Shards  *bool        // whether locks use the shard channels of the Cluster; nil: where it has them
 
-	// Replicas is how many replicas have to have a hold, an entry or a renewal before it
+	// Replicas is how many replicas must have a hold, an entry or a renewal before it
 	// counts; 0: none. A call waits for them for ReplicaTimeout, in whole milliseconds,
-	// and blocks for that time: it takes no notice of the end of ctx, but of its deadline.
+	// and blocks for that time: it ignores the end of ctx, but not its deadline.
 	Replicas       int
 	ReplicaTimeout time.Duration
 
@@ -134,7 +134,7 @@ func (r *Redis) Sharded(ctx context.Context) (bool, error) {
 var errNotSharded = notSent{errors.New("WithShardedPubSub: this Redis Cluster has no shard channels, which came with Redis 7.0")}
 
 // invoke runs s with the first keys of args as KEYS and the others as ARGV. On a Redis Cluster
-// they have to be of one slot.
+// they must be of one slot.
 func (r *Redis) invoke(ctx context.Context, s script, keys int, args ...string) (rueidis.RedisMessage, error) {
 	if err := ctx.Err(); err != nil {
 		return rueidis.RedisMessage{}, notSent{err}
@@ -174,9 +174,9 @@ func (r *Redis) send(ctx context.Context, do sender, s script, keys int, args []
 	return reply, needs, err
 }
 
-// eval returns a command that runs a script. Only on a Redis Cluster it names the keys to
-// rueidis, which else sends all of a client's calls on one connection, in order: that is faster,
-// and keeps a release behind its acquire.
+// eval returns a command that runs a script. Only on a Redis Cluster does it name the keys to
+// rueidis. Without them, rueidis sends all of a client's calls on one connection, in order: that
+// is faster, and keeps a release behind its acquire.
 func (r *Redis) eval(command, script string, keys int, args []string) rueidis.Completed {
 	eval := r.client.B().Arbitrary(command, script, decimal(int64(keys)))
 	if r.Cluster == nil {
@@ -219,7 +219,7 @@ func (r *Redis) explained(ctx context.Context, err error) error {
 	return explained(err)
 }
 
-// errLeft is the error of a call whose connection the client has closed as it went over to another
+// errLeft is the error of a call whose connection the client closed when it switched to another
 // server. The client is not closed, although rueidis says so, and the call may have run.
 var errLeft error = left{errors.New("the client switched to another server during the call")}
 
@@ -227,8 +227,8 @@ type left struct{ error }
 
 func (left) Outcome() Outcome { return Unknown }
 
-// explained says more of the error of a call that Redis sends to another server, and gives
-// others the error of package holdfast. It takes away what Redis repeats of the call.
+// explained adds to the error of a call that Redis sends to another server, and gives
+// others the error of package holdfast. It removes what Redis repeats of the call.
 func explained(err error) error {
 	if err == nil { // the usual case allocates nothing
 		return nil

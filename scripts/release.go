@@ -52,7 +52,7 @@ func (r *Redis) end(ctx context.Context, h ReleaseRequest) (Released, error) {
 	return parseReleased(r.invoke(ctx, release, 2, h.Key, other, h.Owner, channel, more))
 }
 
-// args returns what release is sent besides the key and the owner.
+// args returns what release is sent in addition to the key and the owner.
 func (h ReleaseRequest) args() (other, channel, more string, err error) {
 	if err = CheckKey(h.Key); err == nil {
 		err = checkLastFence(h.LastFence)
@@ -86,10 +86,9 @@ func (r *Redis) EndEach(ctx context.Context, holds []ReleaseRequest, results []R
 	return invokeEach(ctx, r, releaseEach, len(holds), keys, args, results, parseReleased)
 }
 
-// ForceRelease frees key from any holder, and announces that on its channel;
-// existed reports whether it was held. The holder learns it at its next renewal.
-// What is not a lock is left alone and is an error. A repeat may end the
-// hold of an owner that took the key in between.
+// ForceRelease frees key from any holder, and announces that on its channel; existed reports
+// whether it was held. The holder learns of it at its next renewal. What is not a lock stays
+// unchanged and is an error. A repeat may end the hold of an owner that took the key in between.
 func (r *Redis) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
 	if err := CheckKey(key); err != nil {
 		return false, err

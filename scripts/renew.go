@@ -25,7 +25,7 @@ const (
 	Unanswered Answer = iota
 	// Renewed: the hold is the owner's and lasts one lease from this call.
 	Renewed
-	// NotOurs: the owner holds the key no more.
+	// NotOurs: the owner no longer holds the key.
 	NotOurs
 )
 
@@ -39,9 +39,9 @@ var renewArgs = sync.Pool{New: func() any { return new([]string) }}
 //
 // The answers count whether or not an error is returned: the error is the first that Redis
 // gave, for the call or for one key. A key that has been replaced by something that is not
-// a lock is NotOurs and no error. A key that the user may not touch costs the others two
-// round trips more, and 21 calls in place of one. So do keys of a Redis Cluster's slot that
-// moves, of which each node has some; they cost up to 111 calls.
+// a lock is NotOurs and not an error. A key that the user has no right to costs the others
+// two more round trips, and 21 calls instead of one. So do keys of a moving slot of a Redis
+// Cluster, of which each node has some; they cost up to 111 calls.
 func (r *Redis) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
 	return r.renewEach(ctx, renewScript{script: withMistake(renew)}, lease, keys, owners, answers)
 }

@@ -13,10 +13,10 @@ import (
 // write is invoke for what counts only when enough replicas have it. short is why it does not
 // count, if Redis has written something.
 //
-// WAIT blocks its connection, and speaks of what was written on it. So a write with it has
-// a connection of its own for the time of the call (see alone): a new one for each attempt, as on a
-// Redis Cluster such a connection stays with one node and follows neither MOVED nor ASK.
-// The client is made to learn from MOVED; where ASK sends a call is for the next attempt alone.
+// WAIT blocks its connection, and covers only what was written on it. So a write with it has a
+// connection of its own for the time of the call (see alone): a new one for each attempt, as on a
+// Redis Cluster such a connection stays with one node and follows neither MOVED nor ASK. The client
+// is made to learn from MOVED; where ASK sends a call is for the next attempt alone.
 // https://redis.io/docs/latest/commands/wait/
 func (r *Redis) write(ctx context.Context, s script, keys int, args ...string) (reply rueidis.RedisMessage, short, err error) {
 	if r.Replicas == 0 {
@@ -40,7 +40,7 @@ func (r *Redis) write(ctx context.Context, s script, keys int, args ...string) (
 		case err != nil || have < int64(r.Replicas):
 			short = notReplicated{have, r.Replicas, err}
 		}
-		if re, ok := answer.Error().(*rueidis.RedisError); ok && !re.IsNoScript() { // else the same node gets the text
+		if re, ok := answer.Error().(*rueidis.RedisError); ok && !re.IsNoScript() { // otherwise the same node gets the text
 			next, _ = re.IsAsk()
 			if _, moved := re.IsMoved(); moved && r.Cluster != nil {
 				r.moved(ctx, args[0])
@@ -81,7 +81,7 @@ func (e notReplicated) Error() string {
 func (notReplicated) Is(target error) bool { return target == holdfast.ErrNotReplicated }
 func (notReplicated) Outcome() Outcome     { return Unknown }
 
-// noWait is why a write does not count on a server that refuses WAIT to this client. It is to
+// noWait is why a write does not count on a server that refuses WAIT to this client. It must
 // be undone, and the next one would fare no better.
 type noWait struct{ error }
 

@@ -8,8 +8,8 @@ import (
 )
 
 // Secrets rotate, and users are changed: for a moment Redis knows the new password and the
-// client the old one, or the other way round. So a client that is refused what it was allowed
-// before may be allowed it again soon. One that never was allowed it has to be mended.
+// client the old one, or vice versa. So a client that is refused what it was allowed before
+// may be allowed it again soon. If it never was, somebody must grant it.
 
 // rights are what a client has been allowed so far: bits.
 type rights uint32
@@ -68,8 +68,9 @@ func AsLapsed(err error) error {
 	return err
 }
 
-// KeyRefused reports whether Redis refused a call as its user may not touch the key. A command in
-// a script is another matter: an answer to a script does not show that it came to that command.
+// KeyRefused reports whether Redis refused a call because its user has no right to the key. A
+// command in a script is a different case: an answer to a script does not show that the script
+// reached that command.
 func KeyRefused(err error) bool {
 	if e := keyRefused(nil); errors.As(err, &e) {
 		return e.KeyRefused()
@@ -87,8 +88,8 @@ type keyRefused interface {
 // before.
 func Lapsed(err error) bool { return errors.As(err, new(lapsed)) }
 
-// Permanent reports whether a call that was refused is not worth another try even to a caller that
-// has to get it done, such as a release: the call is wrong in itself, its key holds something
+// Permanent reports whether a call that was refused is not worth another try even for a caller
+// that must get it done, such as a release: the call is wrong in itself, its key holds something
 // else, or its client is closed. Other refusals may end before a lease does.
 func Permanent(err error) bool {
 	return errors.As(err, new(notSent)) || errors.Is(err, rueidis.ErrClosing) || errors.As(err, new(wrongType))

@@ -27,7 +27,7 @@ var (
 const WriteSuffix = ":write"
 
 // ReadWrite runs the scripts of read/write locks on one Redis, for one client of readers or of
-// writers. Its methods are as those of [Redis].
+// writers. Its methods are like those of [Redis].
 type ReadWrite struct {
 	onRedis
 	client string // the start of its owners, and the name of its wishes; immutable
@@ -56,7 +56,8 @@ func checkWish(d time.Duration) error {
 
 // Acquire takes a lock for a reader beside other readers, or for a writer if it is free; with
 // fencing if f is not nil. If others go first, it changes nothing but the wish of the client.
-// It may be repeated as [Redis.Acquire]; End in doubt undoes what an unanswered call may have done.
+// It may be repeated like [Redis.Acquire]; End in doubt undoes what an unanswered call may have
+// done.
 func (r *ReadWrite) Acquire(ctx context.Context, f *Fencing, a ReadWriteAcquire) (Acquired, error) {
 	keys, args, err := r.acquireArgs(f, a)
 	if err != nil {
@@ -65,7 +66,7 @@ func (r *ReadWrite) Acquire(ctx context.Context, f *Fencing, a ReadWriteAcquire)
 	return r.redis.take(ctx, parserOf(f), withMistake(rwAcquire), len(keys), append(keys, args...)...)
 }
 
-// AcquireEach does as Acquire for each of asks by itself, and fills results, one for each.
+// AcquireEach does what Acquire does for each of asks by itself, and fills results, one for each.
 func (r *ReadWrite) AcquireEach(ctx context.Context, f *Fencing, asks []ReadWriteAcquire, results []Result[Acquired]) error {
 	keys, args, err := r.acquireArgs(f, asks...)
 	if err != nil {
@@ -108,8 +109,8 @@ type ReadWriteRelease struct {
 	Wish time.Duration // for so long other writers of the client wish for the lock; 0: none waits
 }
 
-// End ends a hold, whatever its count, and wakes those who may take the lock now. Of an owner in
-// doubt it does more, as [Redis.GiveUp].
+// End ends a hold, whatever its count, and wakes those who may take the lock now. For an owner
+// in doubt it does more, like [Redis.GiveUp].
 func (r *ReadWrite) End(ctx context.Context, h ReadWriteRelease) (Released, error) {
 	keys, args, err := r.releaseArgs(h)
 	if err != nil {
@@ -118,7 +119,7 @@ func (r *ReadWrite) End(ctx context.Context, h ReadWriteRelease) (Released, erro
 	return parseReleased(r.redis.invoke(ctx, rwRelease, len(keys), append(keys, args...)...))
 }
 
-// EndEach does as End for each of holds by itself, and fills results, one for each.
+// EndEach does what End does for each of holds by itself, and fills results, one for each.
 func (r *ReadWrite) EndEach(ctx context.Context, holds []ReadWriteRelease, results []Result[Released]) error {
 	keys, args, err := r.releaseArgs(holds...)
 	if err != nil {
@@ -171,7 +172,7 @@ func (r *ReadWrite) Inspect(ctx context.Context, key string) (Holder, error) {
 	return parseReadWrite(r.redis.invoke(ctx, rwInspect, 2, key, absentKey(key)))
 }
 
-// InspectEach is as that of [Redis].
+// InspectEach is like that of [Redis].
 func (r *ReadWrite) InspectEach(ctx context.Context, names []string) ([]Result[Holder], error) {
 	return r.redis.inspectEach(ctx, rwInspect, names, func(name string) []string { return []string{name, absentKey(name)} }, parseReadWrite)
 }

@@ -7,11 +7,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 )
 
-// EvictionPolicy returns what Redis does when it is out of memory, as in its
-// setting maxmemory-policy; "" if it does not say. Every policy but noeviction
-// may drop a lock that is held. On a Redis Cluster, the result is such a policy if any node has one. It
-// sends INFO, which the scripts do not need and a restricted user may lack: the error is
-// Refused then.
+// EvictionPolicy returns what Redis does when it is out of memory, as its setting maxmemory-policy
+// says; "" if it does not say. Every policy but noeviction may drop a lock that is held. On a Redis
+// Cluster, the result is such a policy if any node has one. It sends INFO, which the scripts do not
+// need and a restricted user may lack: the error is Refused then.
 func (r *Redis) EvictionPolicy(ctx context.Context) (policy string, err error) {
 	if r.Cluster == nil {
 		return r.info(ctx, "memory", "maxmemory_policy")

@@ -64,6 +64,6 @@
 // long as another's comes too late for most of these turns: it may wait for as long as the nearer one
 // has waiters.
 //
-// Calls of goroutines of one locker that are made at the same time go out as one, as those of
-// rlock.
+// Calls of goroutines of one locker that are made at the same time go out as one, like those
+// of rlock.
 package semaphore

@@ -1,8 +1,8 @@
-// Package cronholdfast makes one of many processes run a job of robfig/cron when it is due in all
-// of them, by holdfast locks.
+// Package cronholdfast uses holdfast locks to make one of many processes run a job of robfig/cron
+// when it is due in all of them.
 //
-// A lock that is held only while its job runs is too short: a job of 20 ms is over, and
-// unlocked, before a process whose clock is 50 ms late asks for the same due time, and that
+// A lock that is held only while its job runs is too short: a job of 20 ms has ended, and is
+// unlocked, before a process whose clock is 50 ms late asks for the same due time. That
 // process would run it again. So [Once] also blocks a job for a fixed time after each start.
 package cronholdfast
 
@@ -23,23 +23,23 @@ type FuncJob func(context.Context)
 // Run implements [cron.Job], for use without [Once]. The context never ends.
 func (f FuncJob) Run() { f(context.Background()) }
 
-// Once returns a wrapper for one job. Over all processes that share a Redis, no two runs of
+// Once returns a wrapper for one job. Across all processes that share a Redis, no two runs of
 // the job overlap, and after a run has begun no other begins for the time apart. The job takes
 // key while it runs, with a lease that is renewed, and key + ":due" for the time apart. Once
 // fails on nil locks or a nil log, on an empty key, and on a bad time.
 //
 // Choose apart longer than clocks can differ and shorter than the time between two due times,
 // for example half of it; at least 100 ms, in whole milliseconds. If the due times differ
-// between processes, as those of "@every 1m", choose a little less than the interval.
+// between processes, like those of "@every 1m", choose a little less than the interval.
 //
-// A job that another process runs or has begun is skipped, with an Info to log. All else is an
-// Error: such as [holdfast.ErrUnavailable] if the job was skipped because Redis is away, and
-// [holdfast.ErrLost] if it ran and lost the lock.
+// A job that another process runs or has begun is skipped, with an Info to log. Everything
+// else is an Error: for example [holdfast.ErrUnavailable] if the job was skipped because Redis
+// is unavailable, and [holdfast.ErrLost] if it ran and lost the lock.
 //
 // A [FuncJob] gets a context that ends when the lock is lost or ctx ends, and that is bound to
 // the lease, see [holdfast.LeaseFrom]. Other jobs cannot learn of a loss while they run. The
-// wrapper sees a FuncJob only if it is the last of its chain. Two round trips before the job,
-// and one after it.
+// wrapper sees a FuncJob only if it is the last of its chain. It costs two round trips before
+// the job, and one after it.
 func Once(ctx context.Context, locks holdfast.Locker, key string, apart time.Duration, log cron.Logger) (cron.JobWrapper, error) {
 	switch {
 	case locks == nil || log == nil:

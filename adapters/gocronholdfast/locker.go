@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/errs"
 )
 
-// Locker is a [gocron.Locker]. Over all processes that share a Redis, no two runs of a job
+// Locker is a [gocron.Locker]. Across all processes that share a Redis, no two runs of a job
 // overlap, and after a run has begun no other begins for the time that [NewLocker] got. Safe
 // for concurrent use.
 type Locker struct {
@@ -33,7 +33,7 @@ type Locker struct {
 //
 // Choose apart longer than clocks can differ and shorter than the time between two due times
 // of a job, for example half of it; at least 100 ms, in whole milliseconds. If the due times
-// differ between processes, as those of a DurationJob without WithStartAt, choose a little
+// differ between processes, like those of a DurationJob without WithStartAt, choose a little
 // less than the interval.
 func NewLocker(locks holdfast.Locker, prefix string, apart time.Duration) (*Locker, error) {
 	switch {
@@ -47,8 +47,9 @@ func NewLocker(locks holdfast.Locker, prefix string, apart time.Duration) (*Lock
 
 // Lock implements [gocron.Locker]. It does not wait: if another process runs the job or has
 // begun it within the time apart, it fails with [holdfast.ErrNotAcquired] and gocron skips
-// this run. Other errors as for TryLock of [holdfast.Locker]: without Redis, no process runs
-// the job. Errors reach gocron's listener AfterLockError. Two round trips.
+// this run. Other errors are those of TryLock of [holdfast.Locker]: without Redis, no
+// process runs the job. Errors reach gocron's listener AfterLockError. It costs two round
+// trips.
 func (l *Locker) Lock(ctx context.Context, name string) (gocron.Lock, error) {
 	key := l.prefix + name
 	due, err := l.locks.TryLock(ctx, key+":due", holdfast.FixedLease(l.apart)) // ends by itself
@@ -70,8 +71,8 @@ func (l *Locker) Lock(ctx context.Context, name string) (gocron.Lock, error) {
 
 // Bind returns a context for the job of that name, which gocron runs in this process now. It
 // is bound to the lease of the run, see [holdfast.Lease.Bind]: it ends when the lock is lost.
-// gocron itself tells a job nothing of a loss. If this process does not run the job, the context has
-// ended, with [holdfast.ErrReleased] as its cause.
+// gocron itself does not tell a job about a loss. If this process does not run the job, the context
+// has ended, with [holdfast.ErrReleased] as its cause.
 func (l *Locker) Bind(ctx context.Context, name string) context.Context {
 	l.mu.Lock()
 	lease := l.runs[name]

@@ -18,16 +18,16 @@ import (
 // FailoverOptions one of a Sentinel set, and UniversalOptions one of these, chosen as by
 // redis.NewUniversalClient. The package comment says what becomes of each option.
 //
-// A credentials provider is asked for each new connection, so a changed password needs no new
-// client; one that streams is not listened to in between. A connection keeps the credentials
-// with which it was made. If the server closes it when they expire, the client makes another:
-// leases and waits outlive that, while a TryLock or Unlock that is under way may fail with
-// [holdfast.ErrUnknown].
+// The client asks a credentials provider for each new connection, so a changed password
+// needs no new client; it does not listen to a streaming one in between. A connection keeps
+// the credentials with which it was made. If the server closes it when they expire, the
+// client makes another: leases and waits outlive that, while a TryLock or Unlock that is
+// under way may fail with [holdfast.ErrUnknown].
 //
 // Unlike go-redis, NewClient connects. It fails with [holdfast.ErrUnavailable] if no server
 // answers; with [holdfast.ErrInvalidArgument] on an option that is refused, which the error
-// names, and on ClusterOptions for what is no Redis Cluster; and with the server's own
-// words if that refuses, as for a wrong password. Nothing is left open then.
+// names, and on ClusterOptions for what is not a Redis Cluster; and with the server's own
+// words if it refuses, as for a wrong password. Nothing is left open then.
 func NewClient[O Options](opts O) (rueidis.Client, error) {
 	o, err := ClientOption(opts)
 	if err != nil {

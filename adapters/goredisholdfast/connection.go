@@ -64,7 +64,7 @@ func provider(o *redis.Options) func(context.Context) (username, password string
 	return nil
 }
 
-// login is with what go-redis logs in: not at all without a password.
+// login is what go-redis logs in with: nothing without a password.
 func login(username, password string) (string, string) {
 	if password == "" {
 		return "", ""

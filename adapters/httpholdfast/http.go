@@ -1,5 +1,6 @@
-// Package httpholdfast serves the HTTP requests of each key one at a time, over all processes
-// of a service, by holdfast locks: the requests of one user, or the changes of one order.
+// Package httpholdfast uses holdfast locks to serve the HTTP requests of each key one at a
+// time, across all processes of a service: the requests of one user, or the changes of one
+// order.
 package httpholdfast
 
 import (
@@ -24,21 +25,22 @@ import (
 // without Retry-After, as a part of the work may be done. A client that goes away ends the
 // wait, or the context of the handler.
 //
-// Answers without a call of the handler, with the header Retry-After, so that a client may send
-// the request again:
+// These answers come without a call of the handler, with the header Retry-After, so that a
+// client may send the request again:
 //
 //   - 409, or what [WithBusyStatus] chose: another request had the key, for as long as
 //     [WithWait] allows; or too many waited in this process.
 //   - 503: Redis did not answer in time, or the locker is closed.
 //
-// And 500 if Redis refuses or the key cannot name a lock, without Retry-After.
+// The answer is 500, without Retry-After, if Redis refuses or the key cannot name a lock.
 //
-// The answer waits for the release of the lock for 100 ms at most, as a client that already has
+// The answer waits for the release of the lock for at most 100 ms, as a client that already has
 // its answer could meet its own lock. If Redis is slower, the answer goes first, and the release
 // goes on in the background: Close of the locker, after Shutdown of the server, waits for it. A
 // handler that ended under a live lease is served, whatever becomes of the release.
 //
-// One round trip before the handler, one after it, and a goroutine from the first to the last.
+// It costs one round trip before the handler, one after it, and a goroutine from the first to the
+// last.
 func New(locks holdfast.Locker, key func(*http.Request) string, opts ...Option) (func(http.Handler) http.Handler, error) {
 	if locks == nil || key == nil {
 		return nil, errs.Invalid("httpholdfast: New: locks or key is nil")

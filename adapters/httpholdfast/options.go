@@ -21,7 +21,7 @@ type config struct {
 	log              *slog.Logger
 }
 
-// WithWait makes a request wait for its turn, at most for d. Default 0: it does not wait. The
+// WithWait makes a request wait for its turn, for at most d. Default 0: it does not wait. The
 // locker's WithMaxWaiters bounds how many wait.
 func WithWait(d time.Duration) Option { return option(func(c *config) { c.wait = d }) }
 
@@ -33,7 +33,7 @@ func WithBusyStatus(status int) Option { return option(func(c *config) { c.busy 
 // were not served: at least 1 s, in whole seconds. Default 1 s.
 func WithRetryAfter(d time.Duration) Option { return option(func(c *config) { c.retryAfter = d }) }
 
-// WithLogger logs each request that did not get its lock for another reason than a busy key,
+// WithLogger logs each request that did not get its lock for a reason other than a busy key,
 // and each that lost its lock. Silent by default.
 func WithLogger(log *slog.Logger) Option { return option(func(c *config) { c.log = log }) }
 

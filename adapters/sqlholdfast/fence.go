@@ -1,9 +1,10 @@
-// Package sqlholdfast has a database refuse what a holder of a lock does after it has lost the
-// lock, by fences: each row that a lock protects remembers the largest fence that it has seen.
+// Package sqlholdfast uses fences to make a database refuse what a holder of a lock does after
+// it has lost the lock: each row that a lock protects remembers the largest fence that it has
+// seen.
 //
 // A row with a column for the fence refuses a statement of an earlier holder by itself, see
-// [Exec]. [Fences] is a table for all else that a lock protects: several statements, several
-// tables, or rows that come and go.
+// [Exec]. [Fences] is a table for everything else that a lock protects: several statements,
+// several tables, or rows that come and go.
 //
 // A fence protects from the past: mark the new fence before you read what you decide on. A
 // holder that reads first, and marks with its write, may miss a late write of an earlier
@@ -25,8 +26,8 @@ import (
 )
 
 var (
-	// ErrStale: a later holder of the lock was here; from Exec, perhaps the row is not there. In
-	// the first case the caller has lost the lock and must not try again with this lease.
+	// ErrStale: there was a later holder of the lock; from Exec, perhaps there is no such row.
+	// In the first case the caller has lost the lock and must not try again with this lease.
 	ErrStale = errors.New("stale fence: a later holder of the lock was here")
 	// ErrNoFence: there is no lease, as the context is bound to none, or its locker is without
 	// WithFencing. The database was not asked.

@@ -42,8 +42,8 @@ var dialects = map[Dialect]statements{
 
 var tableName = regexp.MustCompile(`^[A-Za-z_]\w*(\.[A-Za-z_]\w*)?$`)
 
-// Fences is a table with the largest fence that was seen of each resource. The resource of a
-// lock is its key. Safe for concurrent use.
+// Fences is a table with the largest fence seen for each resource. The resource of a lock is
+// its key. Safe for concurrent use.
 type Fences struct{ sql statements }
 
 // NewFences names the table, which may have a schema: "app.fences". It does no I/O, and fails
@@ -80,9 +80,9 @@ func (f *Fences) Schema() string { return f.sql.schema }
 // database ends those of processes that stand still, as PostgreSQL does with
 // idle_in_transaction_session_timeout.
 //
-// [ErrNoFence] if l is nil or has no fence. Other errors are those of the driver: among them
-// failures of serialization, after which the transaction may be tried again. One round trip,
-// with MySQL two.
+// It fails with [ErrNoFence] if l is nil or has no fence. Other errors are those of the
+// driver, including serialization failures, after which the transaction may be tried again.
+// It costs one round trip, with MySQL two.
 func (f *Fences) Check(ctx context.Context, tx *sql.Tx, l *holdfast.Lease) error {
 	mine, err := fence{l}.Value()
 	if err != nil {

@@ -16,13 +16,13 @@ import (
 // concurrently.
 //
 // AuthCredentialsFn is asked for each new connection, so a changed password needs no new client.
-// Its RefreshAfter does not count: a connection keeps the credentials with which it was made. If
-// the server closes it when they expire, the client makes another: leases and waits outlive that,
+// Its RefreshAfter is ignored: a connection keeps the credentials with which it was made. If the
+// server closes it when they expire, the client makes another: leases and waits outlive that,
 // while a TryLock or Unlock that is under way may fail with [holdfast.ErrUnknown].
 //
 // NewClient connects. It fails with [holdfast.ErrUnavailable] if no server answers; with
 // [holdfast.ErrInvalidArgument] on an option that is refused, which the error names; and with the
-// server's own words if that refuses, as for a wrong password. Nothing is left open then.
+// server's own words if it refuses, as for a wrong password. Nothing is left open then.
 func NewClient(o valkey.ClientOption) (rueidis.Client, error) {
 	opt, err := ClientOption(o)
 	if err != nil {

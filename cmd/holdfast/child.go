@@ -11,7 +11,7 @@ func awaitExit(child *os.Process) (status syscall.WaitStatus) {
 	for {
 		switch pid, err := syscall.Wait4(-1, &status, 0, nil); {
 		case err == syscall.EINTR:
-		case err != nil, pid == child.Pid: // no error can be, as nobody else waits for it
+		case err != nil, pid == child.Pid: // there can be no error, as nobody else waits for it
 			return status
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dieWithParent has the kernel kill a child when the thread that started it ends.
+// dieWithParent makes the kernel kill a child when the thread that started it ends.
 func dieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
 
 // threads returns the threads of this process.

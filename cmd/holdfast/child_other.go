@@ -4,7 +4,7 @@ package main
 
 import "syscall"
 
-// dieWithParent does nothing here: a child outlives a holdfast that is killed.
+// dieWithParent does nothing here: a child outlives a killed holdfast.
 func dieWithParent() *syscall.SysProcAttr { return nil }
 
 // threads returns none: here a signal cannot go to one thread.

@@ -190,7 +190,7 @@ func dial(ctx context.Context, o rueidis.ClientOption, once bool) (rueidis.Clien
 	}
 }
 
-// at names the servers in an error that does not do so itself.
+// at names the servers in an error that does not name them itself.
 func at(o rueidis.ClientOption, err error) error {
 	if errors.As(err, new(*net.OpError)) {
 		return err

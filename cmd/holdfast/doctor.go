@@ -19,7 +19,7 @@ import (
 // finding is what doctor has found out about a server.
 type finding struct {
 	Server string `json:"server"`
-	Hurts  bool   `json:"hurts"` // locks; else it is only good to know
+	Hurts  bool   `json:"hurts"` // locks; otherwise it is only good to know
 	Found  string `json:"found"`
 	Why    string `json:"why"`
 	Do     string `json:"do"`

@@ -44,7 +44,7 @@ func (c *checkup) inspect(ctx context.Context, name string) (wrong error) {
 	return wrong
 }
 
-// tellsKind reports whether a lock has the name, and tells of which kind it is, unless that is wanted.
+// tellsKind reports whether a lock has the name, and adds a finding on its kind, unless that is wanted.
 func (c *checkup) tellsKind(ctx context.Context, name string) bool {
 	for _, l := range c.layouts() {
 		if h, err := l.inspect(ctx, name); err != nil || h.Owner == "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// askRights asks Redis which of the commands in ARGV[1] the user may not run, without
+// askRights asks Redis which of the commands in ARGV[1] the user has no right to run, without
 // running any: their numbers from 1, negative if Redis does not know the command, or 0 if it is
 // too old to say.
 const askRights = `if not redis.acl_check_cmd then return {0} end
@@ -27,7 +27,7 @@ return denied`
 // need is what some kind of use needs.
 type need struct {
 	of     string
-	always bool // else only if somebody uses it so
+	always bool // otherwise only if somebody uses it so
 	on     []access
 }
 
@@ -100,7 +100,7 @@ func (c *checkup) checkRights(ctx context.Context) error {
 
 const giveRights = "give the rights by ACL SETUSER; docs/acl.md has them all"
 
-// judgeRights tells which rights are missing, by the numbers of the denied commands.
+// judgeRights reports which rights are missing, by the numbers of the denied commands.
 func (c *checkup) judgeRights(needs []need, denied []int64) {
 	c.judged = true
 	number, told := int64(0), map[string]bool{}

@@ -18,8 +18,8 @@ import (
 
 // The rules of docs/redis.md.
 
-// failoverStart is how late a failover may begin. A lease lives for two thirds of its time at
-// least when its server dies, and the failover itself takes seconds.
+// failoverStart is how late a failover may begin. A lease lives for at least two thirds of
+// its time when its server dies, and the failover itself takes seconds.
 const failoverStart = holdfast.DefaultLease / 2
 
 // checkInfo checks what INFO says.
@@ -83,7 +83,7 @@ func (c *checkup) checkVersion(version string) {
 	}
 }
 
-// checkConfig checks settings that INFO does not tell.
+// checkConfig checks settings that INFO does not show.
 func (c *checkup) checkConfig(ctx context.Context) error {
 	names := []string{"appendonly", "appendfsync", "timeout"}
 	if c.mode == rueidis.ClientModeCluster {

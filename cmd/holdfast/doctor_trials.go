@@ -18,11 +18,11 @@ import (
 type trial struct {
 	what    string // is refused
 	of      string // cannot be had then
-	matters bool   // hurts locks; else it is good to know
+	matters bool   // hurts locks; otherwise it is good to know
 	try     func(ctx context.Context, name string) error
 }
 
-// checkTrials tries what locks do. What checkRights tells is left to it, and a replica has no locks.
+// checkTrials tries what locks do. It skips what checkRights reports, and a replica has no locks.
 func (c *checkup) checkTrials(ctx context.Context) error {
 	name, err := c.ownName(ctx)
 	if err != nil || name == "" || c.replica || c.scriptless {
@@ -46,7 +46,7 @@ func (c *checkup) checkTrials(ctx context.Context) error {
 	return nil
 }
 
-// lacksRight reports whether Redis refuses for a right that the user has not.
+// lacksRight reports whether Redis refuses because the user lacks a right.
 func lacksRight(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "NOPERM ") || strings.Contains(text, "ACL failure in script: ") || // from Redis 7.2
@@ -65,7 +65,7 @@ func (c *checkup) trials() []trial {
 		{"a script of the lock is refused", "any lock of this name", true, c.inspect},
 		{"a script of fair is refused", "a fair lock of this name", c.fair, func(ctx context.Context, name string) error {
 			if _, err := redis.Inspect(ctx, name); err != nil {
-				return nil // told already
+				return nil // already reported
 			}
 			_, err := fair.Inspect(ctx, name)
 			if err == nil {
@@ -79,7 +79,7 @@ func (c *checkup) trials() []trial {
 		}},
 		{"INFO in a script is refused", "multilock with its restart guard", false, c.script("INFO", "replication")},
 		{"WAIT is refused", "WithReplicas", false, func(ctx context.Context, _ string) error {
-			return c.Do(ctx, c.B().Arbitrary("WAIT", "0", "1").Build()).Error() // else on a connection of its own
+			return c.Do(ctx, c.B().Arbitrary("WAIT", "0", "1").Build()).Error() // otherwise on a connection of its own
 		}},
 		{"a message does not go through", "a waiter that is served immediately (it looks once in each lease)", true, c.message},
 	}

@@ -30,7 +30,7 @@ type readers struct {
 	holdfast.Operator
 }
 
-// hold is a lock with all that it stands on.
+// hold is a lock with all that it depends on.
 type hold struct {
 	client   rueidis.Client
 	locker   locker
@@ -111,7 +111,7 @@ func (r *run) acquireUnless(signals <-chan os.Signal, o rueidis.ClientOption) (*
 }
 
 func (r *run) acquire(ctx context.Context, h *hold, o rueidis.ClientOption) (err error) {
-	patience := r.lease // with Redis away, as of a wait without end
+	patience := r.lease // while Redis is unavailable, as for a wait without end
 	if r.bounded {
 		patience = r.wait
 	}

@@ -21,7 +21,7 @@ import (
 // lock is the state of a key, as ls and show print it.
 type lock struct {
 	Key         string `json:"key"`
-	Kind        string `json:"kind"`              // "semaphore", "rwlock"; "fair" if it has a queue, else "lock"
+	Kind        string `json:"kind"`              // "semaphore", "rwlock"; "fair" if it has a queue, otherwise "lock"
 	Holder      string `json:"holder"`            // "": free
 	Library     string `json:"library,omitempty"` // of the holder
 	Label       string `json:"label,omitempty"`   // of the holder
@@ -82,7 +82,7 @@ func (l lock) owners() []string {
 	return slices.Sorted(slices.Values(all))
 }
 
-// otherReaders is how many read besides Holder.
+// otherReaders is how many read in addition to Holder.
 func (l lock) otherReaders() int {
 	if l.Mode == "read" {
 		return l.Readers - 1
@@ -170,8 +170,8 @@ func rotating(err error) bool {
 	return strings.Contains(err.Error(), "WRONGPASS ") || strings.Contains(err.Error(), "NOAUTH ")
 }
 
-// locksOf returns the locks whose keys match pattern, sorted. The user may lack the rights of all
-// kinds but the first: then it has none of these.
+// locksOf returns the locks whose keys match pattern, sorted. The user may lack the rights for
+// all kinds but the first: then the result has none of these.
 func locksOf(ctx context.Context, pattern string, kinds ...*engine.Engine) ([]lock, error) {
 	locks := []lock{}
 	for i, e := range kinds {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// warnings is a log handler that prints what a locker warns of, in lines as those of errors.
+// warnings is a log handler that prints what a locker warns of, in lines like those of errors.
 type warnings struct{ to io.Writer }
 
 // told are warnings that run itself gives, in other words.

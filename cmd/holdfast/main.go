@@ -117,8 +117,8 @@ func execute(args []string, stdin io.Reader, stdout, stderr io.Writer) (status i
 	return f.status
 }
 
-// refuseUnknown has cobra's own commands refuse names that they do not know. Left alone, they
-// print help, and succeed.
+// refuseUnknown makes cobra's own commands refuse names that they do not know. Left alone,
+// they print help, and succeed.
 func refuseUnknown(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -155,7 +155,7 @@ func twoDashes(root *cobra.Command, args []string) []string {
 	return args
 }
 
-// complain prints an error. Those of the library name it already.
+// complain prints an error. Those of the library already name it.
 func complain(w io.Writer, err error) {
 	fmt.Fprintln(w, "holdfast:", strings.TrimPrefix(err.Error(), "holdfast: "))
 }

@@ -34,7 +34,7 @@ type run struct {
 	key     string
 	child   *exec.Cmd
 	status  syscall.WaitStatus    // of the child, at its end
-	tooLong bool                  // the child was ended as --max-hold was over
+	tooLong bool                  // the child was ended because --max-hold had passed
 	renewal atomic.Pointer[error] // that of the last renewal
 }
 
@@ -128,7 +128,7 @@ func (r *run) prepare(s *server, args []string) (rueidis.ClientOption, error) {
 	if err := check.Lease(r.atLeast); err != nil && r.atLeast != 0 {
 		return rueidis.ClientOption{}, fmt.Errorf("--at-least: %w", err)
 	}
-	if r.atLeast != 0 && !r.try && (!r.bounded || r.wait >= r.atLeast) { // else it may be over when the job starts
+	if r.atLeast != 0 && !r.try && (!r.bounded || r.wait >= r.atLeast) { // otherwise it may have ended when the job starts
 		return rueidis.ClientOption{}, errors.New("--at-least needs --try, or a --wait that is shorter")
 	}
 	if r.capped && r.maxHold <= 0 {
@@ -196,7 +196,7 @@ func (r *run) run(o rueidis.ClientOption) error {
 }
 
 // watch waits for the end of the child. Until then it forwards signals, and ends the child
-// if the lock is lost or --max-hold is over.
+// if the lock is lost or --max-hold has passed.
 func (r *run) watch(lease *holdfast.Lease, signals <-chan os.Signal) {
 	exited := make(chan struct{})
 	go func() {

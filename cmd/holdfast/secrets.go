@@ -8,8 +8,9 @@ import (
 	"sync"
 )
 
-// Secrets change while holdfast runs, so each dial reads them from their files again. Where a
-// file cannot be read at that moment, or is half written, the last ones that were read serve.
+// Secrets change while holdfast runs, so each dial reads them from their files again. If a
+// file cannot be read at that moment, or is half written, the last ones that were read are
+// used.
 
 // passwordFile is a file with a password.
 type passwordFile struct {

@@ -21,7 +21,7 @@ type waiter struct {
 	Owner   string `json:"owner"`
 	Library string `json:"library"`
 	Label   string `json:"label,omitempty"`
-	Dead    bool   `json:"dead"` // its process has been silent for too long; Redisson's do not tell
+	Dead    bool   `json:"dead"` // its process has been silent for too long; Redisson's do not report
 }
 
 func newShow(s *server) *cobra.Command {

@@ -8,9 +8,9 @@ import (
 )
 
 // before returns the signals that this process had got before the call, in the order in which they
-// came. signals may tell of them later: a thread that has taken a signal may stand still before it
-// runs the handler. So each thread gets a signal of its own, which is behind that. Linux only;
-// elsewhere one signal has to do.
+// came. signals may deliver them later: a thread that has taken a signal may stand still before it
+// runs the handler. So each thread gets a signal of its own, which comes behind that one. Linux
+// only; elsewhere one signal must do.
 func before(signals <-chan os.Signal) (got []os.Signal) {
 	const mark = syscall.SIGWINCH // does no harm, and has the highest number: a thread takes it last
 	marks := make(chan os.Signal, 1)
@@ -27,7 +27,7 @@ func before(signals <-chan os.Signal) (got []os.Signal) {
 	}
 	_ = syscall.Kill(os.Getpid(), mark) // once it is there, no thread takes an earlier signal
 	for going, threads := passed(), threads(); going && len(threads) > 0; threads = threads[1:] {
-		if signalThread(threads[0], mark) == nil { // else it has ended
+		if signalThread(threads[0], mark) == nil { // otherwise it has ended
 			going = passed()
 		}
 	}

@@ -58,7 +58,7 @@ func unlock(ctx context.Context, client rueidis.Client, o operators, key string,
 		fmt.Fprintf(out, "Take it from %s? [y/N] ", whom)
 		answer, end := bufio.NewReader(in).ReadString('\n')
 		answer = strings.ToLower(strings.TrimSpace(answer))
-		if end != nil || answer != "y" && answer != "yes" { // an end of the input is no
+		if end != nil || answer != "y" && answer != "yes" { // the end of the input means no
 			return &failure{statusNo, errors.New("nothing was done")}
 		}
 		before := l.owners()

@@ -2,7 +2,7 @@ package main
 
 import "runtime/debug"
 
-// version is the version of this program, with the commit of which it was built if that is known.
+// version is the version of this program, with the commit from which it was built if that is known.
 func version(about *debug.BuildInfo, ok bool) string {
 	if !ok {
 		return "unknown"

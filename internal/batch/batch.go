@@ -10,26 +10,26 @@ const Most = 50
 // usual is the first capacity of a call with more than one ask.
 const usual = 16
 
-// Batcher combines asks. The asks of one call have their kind K in common; Q is an ask, A an
-// answer. Its zero value is ready for use. Safe for concurrent use.
+// Batcher combines asks. The asks of one call share their kind K; Q is an ask, A an answer.
+// Its zero value is ready for use. Safe for concurrent use.
 type Batcher[K comparable, Q, A any] struct {
 	mu   sync.Mutex
 	next *Call[K, Q, A] // open to more asks; guarded by mu
 }
 
-// Call is a batch of asks. The goroutine with its first ask sees to it that it is made.
+// Call is a batch of asks. The goroutine with its first ask makes sure that it is made.
 type Call[K comparable, Q, A any] struct {
 	Kind    K             // immutable
 	Asks    []Q           // guarded by the batcher's mu until Close
-	Came    chan struct{} // closed by the maker after the call; nil with a single ask; guarded as Asks
+	Came    chan struct{} // closed by the maker after the call; nil with a single ask; guarded like Asks
 	Answers []A           // one for each ask, if Err is nil; set by the maker
 	Err     error         // set by the maker
 	room    [1]Q
 }
 
 // Join adds an ask to an open call of its kind, or begins one, and returns its index there.
-// The caller with index 0 has to close the call and to make it. No other ask joins one that
-// is to go alone.
+// The caller with index 0 must close the call and make it. No other ask joins one that must
+// go alone.
 func (g *Batcher[K, Q, A]) Join(kind K, ask Q, alone bool) (c *Call[K, Q, A], index int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -49,8 +49,8 @@ func (g *Batcher[K, Q, A]) Join(kind K, ask Q, alone bool) (c *Call[K, Q, A], in
 	return c, index
 }
 
-// Close closes a call to more asks. Call runtime.Gosched before it, so that goroutines that
-// are about to join can do so; without any, that costs nothing.
+// Close closes a call to further asks. Call runtime.Gosched before it, so that goroutines
+// that are about to join can do so; without any, that costs nothing.
 func (g *Batcher[K, Q, A]) Close(c *Call[K, Q, A]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

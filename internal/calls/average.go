@@ -9,8 +9,8 @@ import (
 // none. Safe for concurrent use; a lost value does no harm.
 type Average struct{ atomic.Int64 }
 
-// NoteRTT takes in the time of a round trip. One that took far longer than the others, as of a server
-// that stood still, counts little, and it makes room immediately for one that is far shorter.
+// NoteRTT takes in the time of a round trip. One that took far longer than the others, as when a
+// server stood still, counts little, and it gives way immediately to one that is far shorter.
 func (a *Average) NoteRTT(d time.Duration) {
 	switch old := time.Duration(a.Load()); {
 	case d < old/8:

@@ -1,5 +1,5 @@
-// Package calls bounds calls to Redis in time, runs those that may hang apart from their
-// callers, and delays those that are repeated.
+// Package calls bounds calls to Redis in time, runs those that may hang separately from their
+// callers, and delays repeated ones.
 package calls
 
 import (
@@ -25,7 +25,7 @@ type Calls struct {
 	block      bool                     // see Block; immutable
 	work       sync.WaitGroup           // calls of users, and of the background under way
 	mu         sync.Mutex
-	shut       bool // Go does nothing any more; guarded by mu
+	shut       bool // Go no longer does anything; guarded by mu
 }
 
 // New returns the calls of a locker with the given lease. server names its server in
@@ -41,7 +41,7 @@ func New(lease time.Duration, server func() string) *Calls {
 // own. Called before the calls are used.
 func (c *Calls) Block() { c.block = true }
 
-// PerServer says that calls go to several servers, and to which those for the key of a name.
+// PerServer says that calls go to several servers, and to which one for the key of a name.
 // Called before the calls are used.
 func (c *Calls) PerServer(of func(name string) string) { c.serverOf = of }
 
@@ -55,7 +55,7 @@ func Timeout(lease time.Duration) time.Duration {
 // Now is the time since New, on the monotonic clock.
 func (c *Calls) Now() time.Duration { return time.Since(c.epoch) }
 
-// Since is a time as one of Now.
+// Since is t as a time of Now.
 func (c *Calls) Since(t time.Time) time.Duration { return t.Sub(c.epoch) }
 
 // Go runs f in the background with a bounded context. Close waits for it. After Close, Go
@@ -73,13 +73,14 @@ func (c *Calls) Go(f func(context.Context)) bool {
 // watchdog, or has locked a shard that Close has not reached.
 func (c *Calls) Background(f func()) { c.work.Go(f) }
 
-// Begin notes work that Close waits for, until End. Its caller is one that may call Background.
+// Begin notes work that Close waits for, until End. Its caller must be one that may call
+// Background.
 func (c *Calls) Begin() { c.work.Add(1) }
 
 // End ends work of Begin.
 func (c *Calls) End() { c.work.Done() }
 
-// CloseTimedOut reports whether the time of Close is over.
+// CloseTimedOut reports whether the time of Close has run out.
 func (c *Calls) CloseTimedOut() bool { return c.Base.Err() != nil }
 
 // ServerOf names the server of the key of a name, if it is known and not the same for all.
@@ -91,8 +92,8 @@ func (c *Calls) ServerOf(name string) string {
 }
 
 // Close does the last work, waits for all that is under way, and drains what that has left
-// behind. It ends all of it after the time of two calls: one that began before an outage was
-// over may take up the first.
+// behind. It ends all of it after the time of two calls: a call that began before an outage
+// ended may use up the first.
 func (c *Calls) Close(last func(), drain func(context.Context)) {
 	over := time.AfterFunc(2*c.Timeout, c.stop)
 	last()
@@ -152,7 +153,7 @@ func (c *Calls) Answering(name string) bool {
 	return !c.block && c.AnsweredWithin(name, Fresh)
 }
 
-// AnsweredWithin reports whether the server of the key of a name answered so lately.
+// AnsweredWithin reports whether the server of the key of a name answered within d.
 func (c *Calls) AnsweredWithin(name string, d time.Duration) bool {
 	one := c.of(name)
 	if one == nil {
@@ -162,8 +163,8 @@ func (c *Calls) AnsweredWithin(name string, d time.Duration) bool {
 	return last != 0 && c.Now()-time.Duration(last) < d
 }
 
-// RetryUntil repeats a call until it succeeds, can no longer do so, or the time is over. It
-// returns the last error. What Redis refuses, it may allow later.
+// RetryUntil repeats a call until it succeeds, can no longer do so, or the time has run
+// out. It returns the last error. What Redis refuses, it may allow later.
 func (c *Calls) RetryUntil(lease time.Duration, until time.Time, call func(context.Context) error) error {
 	var retry Backoff
 	for {

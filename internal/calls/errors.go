@@ -14,8 +14,8 @@ import (
 // ErrNoAnswer says that Redis did not answer a call in time.
 var ErrNoAnswer = errors.New("no answer in time")
 
-// Known joins the error of a call to Redis with what is known of its outcome. A refusal
-// stays as it is.
+// Known joins the error of a call to Redis with what is known of its outcome. It leaves a refusal
+// unchanged.
 func Known(err error) error {
 	switch scripts.OutcomeOf(err) {
 	case scripts.Unavailable:

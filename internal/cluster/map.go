@@ -1,4 +1,4 @@
-// Package cluster knows which node of a Redis Cluster has which slot. rueidis knows as well but does not tell, and both
+// Package cluster knows which node of a Redis Cluster has which slot. rueidis also knows but does not say, and both
 // batches of calls and subscriptions go by node.
 //
 // A [Map] learns nothing by itself: it is as old as its last Refresh. A caller that finds it wrong, by an answer MOVED,
@@ -65,9 +65,9 @@ func (m *Map) Node(name string) string {
 // Masters returns the addresses of all masters that have slots.
 func (m *Map) Masters() []string { return slices.Clone(m.table.Load().nodes[1:]) }
 
-// Refresh asks the cluster anew which node has which slot (CLUSTER SLOTS). Any node that answers will do, so that a dead
-// one does not delay it. Callers share a call that is under way. It returns an error if ctx ends or no node has answered
-// within 1 s; then the Map is as before.
+// Refresh asks the cluster again which node has which slot (CLUSTER SLOTS). Any node that answers will do, so that a
+// dead one does not delay it. Callers share a call that is under way. It returns an error if ctx ends or no node has
+// answered within 1 s; then the Map is as before.
 func (m *Map) Refresh(ctx context.Context) error {
 	m.mu.Lock()
 	f := m.flight

@@ -44,7 +44,7 @@ func (a Attempt) Known() error {
 }
 
 // Attempt makes one attempt. If it may have been carried out, or its reply came too late, it
-// leaves an orphan, which the caller has to undo.
+// leaves an orphan, which the caller must undo.
 func (e *Engine) Attempt(ctx context.Context, k *Key, t Terms, reserve int64) Attempt {
 	owner, start := e.NewOwner(), time.Now()
 	reply, err := e.acquire(ctx, k.Name, owner, t, reserve)

@@ -119,7 +119,7 @@ func (e *Engine) renew(ctx context.Context, holds []*Hold, answers []watchdog.An
 		case scripts.NotOurs:
 			answers[i] = watchdog.NotOurs
 		case scripts.Unanswered:
-			if err != nil && ctx.Err() != context.Canceled { // else the locker was closed
+			if err != nil && ctx.Err() != context.Canceled { // otherwise the locker was closed
 				e.observer.renewed(holds[i], began, err)
 			}
 		}

@@ -157,7 +157,7 @@ func (k *Key) Asking(t Terms) bool { return k.asking > 0 && t.Plain() }
 
 // firstAttempt makes the first attempt for a key on the caller's goroutine, which saves an uncontended
 // lock a fifth of its time. The caller found nobody here; with Config.ManyHolds, nobody who waits. A
-// reader that does not wait makes it in any case. If the caller has to wait, firstAttempt returns its
+// reader that does not wait makes it in any case. If the caller must wait, firstAttempt returns its
 // waiter.
 func (e *Engine) firstAttempt(ctx context.Context, k *Key, t Terms, onPlace func(int), wait bool) (*holdfast.Lease, *Waiter, error) {
 	defer e.Calls.End()

@@ -26,7 +26,7 @@ const (
 type observer struct {
 	to       holdfast.Observer // immutable
 	engine   *Engine           // immutable
-	events   chan func()       // each tells one
+	events   chan func()       // each reports one
 	closing  chan struct{}     // closed by close
 	late     atomic.Bool       // close no longer waits
 	done     chan struct{}     // closed by the loop when it ends

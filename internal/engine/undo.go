@@ -247,7 +247,7 @@ func (u *undoing) awaitRoom(ctx context.Context) bool {
 	return true
 }
 
-// full returns nil, or while the list is long a channel that is closed when it is no longer.
+// full returns nil, or while the list is full a channel that is closed when it no longer is.
 func (u *undoing) full() <-chan struct{} {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -118,14 +118,14 @@ func DoneBefore(ctx context.Context) error {
 	return over(ctx)
 }
 
-// LeaseOver reports whether an error of Unlock tells that the lease had ended before, and not only
+// LeaseOver reports whether an error of Unlock says that the lease had ended before, and not only
 // that its release has failed.
 func LeaseOver(err error) bool {
 	return errors.Is(err, holdfast.ErrLost) || errors.Is(err, holdfast.ErrReleased) || errors.Is(err, holdfast.ErrClosed) ||
 		errors.Is(err, holdfast.ErrWrongType)
 }
 
-// OfDo is the error of a Do: that of its function, joined with those of Unlock which tell that a
+// OfDo is the error of a Do: that of its function, joined with those of Unlock which say that a
 // lease did not last as long as the function ran.
 func OfDo(err error, ends ...error) error {
 	for _, end := range ends {

@@ -23,7 +23,7 @@ func Suit(o *rueidis.ClientOption) {
 	o.PipelineMultiplex, o.RingScaleEachConn = -1, 8
 	o.ReadBufferEachConn, o.WriteBufferEachConn = 32<<10, 32<<10
 	o.Dialer.Timeout = atMost(2*time.Second, o.Dialer.Timeout)
-	o.Dialer.KeepAlive = max(0, o.Dialer.KeepAlive) // else rueidis never asks whether a connection lives
+	o.Dialer.KeepAlive = max(0, o.Dialer.KeepAlive) // otherwise rueidis never asks whether a connection lives
 	o.ConnWriteTimeout = atMost(3*time.Second, o.ConnWriteTimeout)
 	o.ClusterOption.ShardsRefreshInterval = atMost(5*time.Second, o.ClusterOption.ShardsRefreshInterval)
 	if s := &o.Sentinel; s.MasterSet != "" {

@@ -16,7 +16,8 @@ type Backend interface {
 	// Enter puts owners at the end of the queue, in their order.
 	Enter(ctx context.Context, name string, owners ...string) (scripts.Entered, error)
 	// Release ends a hold and gives the key to the next waiter. served are the other
-	// owners that had the key in its run. doubt says that a call of owner may still arrive.
+	// owners that had the key in its run. doubt reports that a call of owner may still
+	// arrive.
 	Release(ctx context.Context, name, owner string, lastFence int64, doubt bool, served ...string) (scripts.FairReleased, error)
 	// Leave gives up owners, whether they wait or hold; a call of each of the first
 	// doubts of them may still arrive.

@@ -42,7 +42,7 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 	if len(q.outside) > 0 {
 		loop.Nudge(q.poke)
 	}
-	if gaveUp { // which says nothing of Redis: the waiter that made the call is about to leave
+	if gaveUp { // which says nothing about Redis: the waiter that made the call is about to leave
 		for _, t := range list {
 			t.doubt = true
 		}
@@ -88,7 +88,7 @@ func (t *ticket) Enter(ctx context.Context) {
 
 // entered notes the state of a ticket after a call to enter.
 func (q *queue) entered(t *ticket, state scripts.OwnerState) {
-	if t.w == nil { // granted or given up meanwhile
+	if t.w == nil { // already granted or given up
 		return
 	}
 	switch state {
@@ -144,7 +144,7 @@ func (q *queue) leaveAll(list []leaver) {
 	k.Unlock()
 	switch left := len(list) - len(again); {
 	case err == nil || left == 0:
-	case scripts.OutcomeOf(err).Final() && !scripts.Permanent(err): // they hold up none that enter
+	case scripts.OutcomeOf(err).Final() && !scripts.Permanent(err): // they do not hold up any that enter
 		for _, l := range list {
 			d.engine.Undo(&engine.Orphan{Name: k.Name, Owner: l.owner, Lease: time.Until(l.until), Err: err})
 		}
@@ -155,13 +155,13 @@ func (q *queue) leaveAll(list []leaver) {
 	}
 }
 
-// haveLeft handles the reply to leaveAll. It returns those of the owners for which the call
-// is to be repeated.
+// haveLeft handles the reply to leaveAll. It returns the owners for which the call must be
+// repeated.
 func (q *queue) haveLeft(reply scripts.FairReleased, a engine.Attempt, list []leaver) (again []leaver) {
 	switch scripts.OutcomeOf(a.Err) {
 	case scripts.Done:
 		q.retry = calls.Backoff{}
-		if !q.wanting() { // no other call would show that the outage is over
+		if !q.wanting() { // no other call would show that the outage has ended
 			q.enterOutage, q.outage = nil, nil
 		}
 		q.passed(reply)
@@ -177,7 +177,7 @@ func (q *queue) haveLeft(reply scripts.FairReleased, a engine.Attempt, list []le
 	q.pause = time.Now().Add(q.retry.Next(q.in.engine.Lease))
 	q.outage, q.enterOutage = q.outage.Note(a), q.enterOutage.Note(a) // no waiter enters before it succeeds
 	q.endOverdue(a)
-	if q.in.engine.Calls.CloseTimedOut() { // Close is over
+	if q.in.engine.Calls.CloseTimedOut() { // Close has ended
 		return nil
 	}
 	return slices.DeleteFunc(list, func(l leaver) bool { return time.Now().After(l.until) })

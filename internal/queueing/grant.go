@@ -45,9 +45,9 @@ func (d *queued) pass(name string, reply scripts.FairReleased, byMessage bool) {
 	})
 }
 
-// unwanted reports whether an owner without a ticket, which Redis has granted a key, has to give
-// it back. A late message or reply may also tell of a hold that is known here. An owner that
-// did not stand in the queue is of an attempt that is under way or being undone.
+// unwanted reports whether an owner without a ticket, to which Redis has granted a key, must
+// give it back. A late message or reply may also report a hold that is known here. An owner that
+// was not in the queue belongs to an attempt that is under way or being undone.
 func (d *queued) unwanted(k *engine.Key, owner string) bool {
 	return owner != "" && !k.HeldBy(owner) && d.signed(owner)
 }
@@ -82,9 +82,9 @@ func (q *queue) passed(reply scripts.FairReleased) {
 	}
 }
 
-// trusted reports whether a grant can be relied on without a call. Its lease counts from the
-// first attempt of its owner to enter, as Redis cannot have granted it before; no later
-// reply moves that.
+// trusted reports whether the locker can rely on a grant without a call. Its lease counts
+// from the first attempt of its owner to enter, as Redis cannot have granted it before; no
+// later reply moves that.
 func (q *queue) trusted(t *ticket, g scripts.Grant) bool {
 	return q.in.engine.Replicas == 0 && t.w.Terms.Plain() && (g.Fence > 0 || !q.in.engine.Fencing) && (time.Since(t.start) < min(g.Lease, q.in.engine.Lease)/2 || planted.TrustFromGrant)
 }
@@ -111,7 +111,7 @@ func (q *queue) occupy(t *ticket, w *engine.Waiter, terms engine.Terms, start ti
 }
 
 // toConfirm ends a wait with a grant that the waiter's goroutine confirms, unless the wait
-// has ended so already.
+// has already ended that way.
 func (q *queue) toConfirm(t *ticket) {
 	if t.confirming {
 		return
@@ -130,8 +130,8 @@ func (t *ticket) Decline() {
 	t.queue.drop(t)
 }
 
-// Confirm asks Redis whether a grant still stands, and sets the lease that the caller
-// wants. If it does not stand, the waiter enters again, at the end of the queue. It locks
+// Confirm asks Redis whether a grant still holds, and sets the lease that the caller
+// wants. If it does not hold, the waiter enters again, at the end of the queue. It locks
 // the key.
 func (t *ticket) Confirm(ctx context.Context, w *engine.Waiter) (_ *holdfast.Lease, waits bool, _ error) {
 	d, k := t.queue.in, t.queue.key
@@ -187,8 +187,8 @@ func (t *ticket) closed() bool {
 	return k.Closed()
 }
 
-// confirmed makes the waiter the holder. It returns nil after Close, or if another grant came
-// meanwhile: then one of the two no longer stands.
+// confirmed makes the waiter the holder. It returns nil after Close, or if another grant has
+// come: then one of the two no longer holds.
 func (t *ticket) confirmed(w *engine.Waiter, start time.Time, reply scripts.Acquired) *holdfast.Lease {
 	q, k := t.queue, t.queue.key
 	k.Lock()
@@ -199,7 +199,7 @@ func (t *ticket) confirmed(w *engine.Waiter, start time.Time, reply scripts.Acqu
 	return q.occupy(t, w, w.Terms, start, reply)
 }
 
-// rejoin lets a waiter enter again after its grant turned out not to stand.
+// rejoin lets a waiter enter again after its grant turned out not to hold.
 func (t *ticket) rejoin(w *engine.Waiter) (_ *holdfast.Lease, waits bool, _ error) {
 	q, k := t.queue, t.queue.key
 	k.Lock()

@@ -19,18 +19,18 @@ import (
 // the time after which the locker would count as dead. A heartbeat also gives a free key
 // to its next waiter, and finds a grant whose message was lost. Each heartbeat names the
 // oldest waiter of a key, to check that the queue is still there. It names all waiters when
-// they may have lost their places, and from time to time, to move on the scores that Java
+// they may have lost their places, and, from time to time, to advance the scores that Java
 // reads.
 
 const (
 	mostOwners = 500              // in one call
 	mostKeys   = 50               // in one call
-	parallel   = 32               // calls under way at once: in turn, they would be late over a slow link
-	refresh    = 10 * time.Second // how often scores are moved on
+	parallel   = 32               // calls under way in parallel: one after another, they would be late over a slow link
+	refresh    = 10 * time.Second // how often scores are advanced
 )
 
-// heartbeats are the queues with waiters, by the server that has them: one that hangs delays
-// no heartbeat of another. Each server has a loop while it has queues.
+// heartbeats are the queues with waiters, by the server that has them: a server that hangs
+// delays no heartbeat to another. Each server has a loop while it has queues.
 type heartbeats struct {
 	mu     sync.Mutex
 	queues map[string]map[*queue]struct{} // guarded by mu
@@ -73,7 +73,7 @@ func (d *queued) heartbeat(server string) {
 }
 
 // waiting returns the queues with waiters of a server, and forgets the others. running is
-// false if there are none; then the loop has to end.
+// false if there are none; then the loop must end.
 func (all *heartbeats) waiting(server string) (queues []*queue, running bool) {
 	all.mu.Lock()
 	queues = slices.Collect(maps.Keys(all.queues[server]))
@@ -133,8 +133,8 @@ func (q *queue) awaitJava(t *ticket) {
 	q.heartbeatAgainSoon() // the wake-up may have come before the subscription
 }
 
-// sendHeartbeats sends the heartbeats of queues in as few calls as possible, several of
-// them at once. It locks their keys.
+// sendHeartbeats sends the heartbeats of queues in as few calls as possible, several of them in
+// parallel. It locks their keys.
 func (d *queued) sendHeartbeats(queues []*queue) {
 	var asked []scripts.Heartbeat
 	var due []*queue
@@ -200,7 +200,7 @@ func (q *queue) ask() (asked []scripts.Heartbeat) {
 	return append(asked, ask)
 }
 
-// sendHeartbeat makes one call, which must be over well before the locker counts as dead.
+// sendHeartbeat makes one call, which must end well before the locker counts as dead.
 func (d *queued) sendHeartbeat(asked []scripts.Heartbeat, queues []*queue) {
 	start, replies := time.Now(), make([]scripts.HeartbeatReply, len(asked))
 	ctx := d.brief.Context()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Waiters that enter together stand next to one another in Redis' queue and are served in
+// Waiters that enter together are next to one another in Redis' queue and are served in
 // one run. Waiters that enter one by one cost a call and a turn each. So when processes
 // take turns, and this one has the key or several places, new waiters linger: a run ends
 // its members one by one, and most of them come back. A lone waiter does not linger. No
@@ -16,9 +16,9 @@ const (
 	// linger is the longest wait: a round of some processes, each of which serves a run.
 	linger = 2 * time.Millisecond
 
-	// manyEnter is how many waiters have to enter together to get long owners. Redis
-	// keeps a sorted set of members up to 64 bytes as a list, which it searches from the
-	// start for each member that comes or goes; one longer member makes it a skip list.
+	// manyEnter is how many waiters must enter together to get long owners. Redis keeps a sorted
+	// set of members up to 64 bytes as a list, which it searches from the start for each member
+	// that comes or goes; one longer member makes it a skip list.
 	manyEnter = 8
 	longest   = 64
 )

@@ -42,7 +42,7 @@ func (q *queue) loop() {
 }
 
 // checkInbox watches the inbox: a waiter that enters must be able to receive its grant,
-// and a heartbeat has to find grants that Redis sent while the inbox was not live.
+// and a heartbeat must find grants that Redis sent while the inbox was not live.
 func (q *queue) checkInbox(now time.Time) {
 	inbox := q.inbox.State()
 	if inbox.Epoch != q.epoch {
@@ -57,7 +57,7 @@ func (q *queue) checkInbox(now time.Time) {
 }
 
 // patience is when the queue stops waiting for the first confirmation of the inbox.
-// Without it, heartbeats have to find the grants.
+// Without it, heartbeats must find the grants.
 func (q *queue) patience() time.Time { return q.opened.Add(time.Second) }
 
 // over reports whether the queue is no longer needed.
@@ -79,7 +79,7 @@ func (q *queue) alarm(now time.Time) time.Time {
 	return at
 }
 
-// rest sleeps until there may be something to do, or it is over. It needs no lock.
+// rest sleeps until there may be something to do, or until over is closed. It needs no lock.
 func (q *queue) rest(d time.Duration, over <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

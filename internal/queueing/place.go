@@ -33,7 +33,7 @@ func (q *queue) placed(t *ticket, place int) {
 	q.tellPlaces()
 }
 
-// tellPlaces tells those waiters that want to know it of a place that has changed.
+// tellPlaces tells waiters that want to know it their place, if it has changed.
 func (q *queue) tellPlaces() {
 	if !q.key.Watching() {
 		return

@@ -20,7 +20,7 @@ type queue struct {
 	inbox    *pubsub.Subscription // immutable
 	poke     chan struct{}        // one slot: there may be something to do; immutable
 	opened   time.Time            // immutable
-	ready    bool                 // the inbox is live, or patience is over
+	ready    bool                 // the inbox is live, or patience has run out
 	epoch    uint64               // of the inbox
 	tickets  map[string]*ticket   // by owner: of waiters that may be in Redis' queue, and of those being confirmed
 	outside  []*ticket            // of waiters that have yet to enter, in their order
@@ -33,8 +33,8 @@ type queue struct {
 	retry       calls.Backoff  // of calls to enter and leave; an answered heartbeat does not reset it
 	outage      *engine.Outage // Redis answers nothing
 	had         bool           // this locker had the key when the last heartbeat went out
-	why         error          // names the holder of the key, as far as a holder elsewhere has told its label; nil: not known
-	enterOutage *engine.Outage // Redis answers no enter, or none of the leaves that have to come before it; it may still answer heartbeats
+	why         error          // names the holder of the key, as far as the label of a holder elsewhere is known; nil: not known
+	enterOutage *engine.Outage // Redis answers no enter, or none of the leaves that must come before it; it may still answer heartbeats
 
 	// See place.go.
 	placesFreed int // places that have become free since this queue was opened
@@ -51,14 +51,14 @@ type queue struct {
 	server         string    // of these
 	heartbeatRetry calls.Backoff
 	aliveAt        time.Time // start of the last answered heartbeat or enter
-	refreshed      time.Time // when the scores were last moved on
+	refreshed      time.Time // when the scores were last advanced
 }
 
 // ticket is what a waiter has for Redis' queue, before and after it has entered. Guarded by the shard's lock.
 // Its owner enters only once; a waiter that loses its place gets another ticket.
 type ticket struct {
 	queue      *queue         // immutable
-	w          *engine.Waiter // nil once its wait is over
+	w          *engine.Waiter // nil once its wait has ended
 	owner      string
 	start      time.Time            // of the first attempt to enter: a lease that is granted counts from then on
 	ahead      time.Duration        // see scripts.Entered
@@ -66,7 +66,7 @@ type ticket struct {
 	wakeUps    *pubsub.Subscription // Java's; nil: none awaited
 	entered    bool                 // Redis answered an attempt to enter
 	doubt      bool                 // an attempt to enter without an answer may still arrive
-	confirming bool                 // Redis has granted it the key, and its waiter asks whether that still stands
+	confirming bool                 // Redis has granted it the key, and its waiter asks whether that still holds
 	lease      time.Duration        // that the confirmation asks for
 }
 
@@ -155,13 +155,13 @@ func (q *queue) enqueue(w *engine.Waiter) {
 	loop.Nudge(q.poke)
 }
 
-// latest is how late a call may arrive that nobody waits for any more. Tombstones last as
-// long.
+// latest is how late a call may arrive for which nobody waits any more. Tombstones last
+// as long.
 const latest = time.Minute
 
 // leave gives up an owner, which may have the given lease. While Redis does not answer, it
-// tries until the owner can have nothing any more: a late heartbeat makes its place live
-// for WaiterTTL, and just before that is over, Redis may grant it the key.
+// tries until the owner can no longer have anything: a late heartbeat makes its place live
+// for WaiterTTL, and just before that ends, Redis may grant it the key.
 func (q *queue) leave(owner string, doubt bool, lease time.Duration) {
 	until := time.Now().Add(latest + q.in.config.WaiterTTL + max(lease, q.in.config.GrantLease))
 	q.leaving = append(q.leaving, leaver{owner, doubt, until})
@@ -179,7 +179,7 @@ func (q *queue) heartbeatAgainSoon() {
 	}
 }
 
-// endOverdue ends the waits that cannot go on: Redis refused a call, or was away for too
+// endOverdue ends the waits that cannot go on: Redis refused a call, or did not answer for too
 // long. Answered heartbeats do not help waiters that are still outside.
 func (q *queue) endOverdue(a engine.Attempt) {
 	q.key.EndAll(func(w *engine.Waiter) error {

@@ -62,8 +62,8 @@ func (d *queued) open(k *engine.Key, w *engine.Waiter) (*queue, *ticket) {
 	return q, q.newTicket(w)
 }
 
-// Join lets a waiter enter: on its own goroutine if it is the only one, else together with
-// the others.
+// Join lets a waiter enter: on its own goroutine if it is the only one, otherwise together
+// with the others.
 func (d *queued) Join(k *engine.Key, w *engine.Waiter) engine.Ticket {
 	q, t := d.open(k, w)
 	q.used = time.Now()

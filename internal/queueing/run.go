@@ -45,9 +45,9 @@ func (d *queued) Next(k *engine.Key, h *engine.Hold) *engine.Waiter {
 	return nil
 }
 
-// HoldLost gives up owners of a hold that is lost. Those that have been served still stand in
-// Redis' queue. The first is given up if a late call may put it back. The other members of
-// the run go on waiting.
+// HoldLost gives up owners of a lost hold. Those that have been served are still in Redis'
+// queue. The first is given up if a late call may put it back. The other members of the run
+// go on waiting.
 func (d *queued) HoldLost(k *engine.Key, h *engine.Hold) {
 	doubt, gone := runOf(h).report()
 	if doubt {
@@ -67,7 +67,7 @@ func runOf(h *engine.Hold) *run {
 	return r
 }
 
-// report returns what a release has to tell Redis.
+// report returns what a release must tell Redis.
 func (r *run) report() (doubt bool, served []string) {
 	if r == nil {
 		return false, nil

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Any user with the right to publish can send what looks like a grant. So each owner that
-// stands in Redis' queue ends with digits that only its locker can make. A message for any
-// other owner is ignored: it must neither give a waiter the key, nor make the locker give up
-// an attempt that is under way, or an owner of another locker.
+// Any user with the right to publish can send what looks like a grant. So each owner in
+// Redis' queue ends with digits that only its locker can make. A message for any other owner
+// is ignored: it must neither give a waiter the key, nor make the locker give up an attempt
+// that is under way, or an owner of another locker.
 
 const signDigits = 16
 

@@ -23,7 +23,7 @@ func (q *Quorum) Inspect(key string) (scripts.Holder, error) {
 }
 
 // agreed is the holder on a quorum of nodes, or the zero Holder. Its lease and count are the
-// largest that a quorum of nodes confirm, and its label is that of most of them.
+// largest that a quorum of nodes confirms, and its label is that of most of them.
 func (q *Quorum) agreed(replies []scripts.Holder) scripts.Holder {
 	for _, held := range replies {
 		same := slices.DeleteFunc(slices.Clone(replies), func(other scripts.Holder) bool { return other.Owner != held.Owner })

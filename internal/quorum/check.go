@@ -43,9 +43,9 @@ func (n *node) standing(ctx context.Context) (scripts.Standing, *scripts.Vote, e
 	return n.check(ctx, scripts.Observe, "")
 }
 
-// mark is a check that marks a node without marker. It does not if half of the other nodes
-// are marked for another deployment. The leases of that one may be longer than the
-// quarantine would be, and its quorums may share no node with ours.
+// mark is a check that marks a node without marker. It does not do so if half of the other
+// nodes are marked for another deployment. The leases of that deployment may be longer
+// than the quarantine would be, and its quorums may share no node with ours.
 func (n *node) mark(ctx context.Context) (scripts.Standing, *scripts.Vote, error) {
 	reply, vote, err := n.standing(ctx)
 	if err != nil || reply.Left >= 0 {
@@ -130,7 +130,7 @@ func (e sameServer) Error() string {
 func (sameServer) Outcome() scripts.Outcome { return scripts.Refused }
 
 // sameServerAs is another node to which of gives the same run id, or nil. A server without a run id
-// is like none.
+// matches none.
 func (q *Quorum) sameServerAs(n *node, run string, of func(*node) string) *node {
 	if run == "" {
 		return nil

@@ -11,7 +11,7 @@ type answer[T any] struct {
 	err   error
 }
 
-// next waits for the next answer; false if ctx is over first.
+// next waits for the next answer; false if ctx ends first.
 func next[T any](ctx context.Context, came <-chan answer[T]) (a answer[T], ok bool) {
 	select {
 	case a = <-came:
@@ -22,7 +22,7 @@ func next[T any](ctx context.Context, came <-chan answer[T]) (a answer[T], ok bo
 }
 
 // each runs f for every node in the background, and yields the answers as they come, until
-// ctx is over.
+// ctx ends.
 func each[T any](ctx context.Context, q *Quorum, nodes []*node, f func(*node) (T, error)) iter.Seq[answer[T]] {
 	return func(yield func(answer[T]) bool) {
 		came := make(chan answer[T], len(nodes))

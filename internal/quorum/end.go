@@ -58,8 +58,8 @@ func (q *Quorum) Release(ctx context.Context, _, owner string, lastFence int64) 
 	return reply, nil // if not ours, the quorum was lost
 }
 
-// GiveUp is Release for a hold that was acquired too late. A failed round has given itself up
-// already.
+// GiveUp is Release for a hold that was acquired too late. A failed round has already given
+// itself up.
 func (q *Quorum) GiveUp(ctx context.Context, key, owner string) (scripts.Released, error) {
 	return q.Release(ctx, key, owner, 0)
 }
@@ -72,7 +72,8 @@ func (q *Quorum) Abandoned(_, owner string) {
 }
 
 // Drain lets the last releases arrive: one attempt on each node, and what fails is repeated
-// until ctx ends, or can no longer succeed. It tells remain of each key that may be left on a node.
+// until ctx ends, or can no longer succeed. It reports to remain each key that may be left on a
+// node.
 func (q *Quorum) Drain(ctx context.Context, remain func(key string, why error)) {
 	q.awaitShort()
 	for _, n := range q.nodes {

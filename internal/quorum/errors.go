@@ -102,7 +102,7 @@ func (e *Error) contended() bool { return e.yes < e.Need && e.yes+e.held >= e.Ne
 // Outcome is the outcome of the call.
 func (e *Error) Outcome() scripts.Outcome { return e.outcome }
 
-// KeyRefused reports whether so many nodes refuse the user the key that it makes the difference.
+// KeyRefused reports whether enough nodes refuse the user the key to make the difference.
 func (e *Error) KeyRefused() bool { return e.forbidden }
 
 // isAnswer reports whether err is the answer of a node.

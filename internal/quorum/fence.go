@@ -53,7 +53,7 @@ func (r *round) mint() (first, last int64, agreed bool) {
 			continue
 		}
 		first = max(first, r.replies[i].Counter+1)
-		if agreed { // else it is not known which clocks are wrong
+		if agreed { // otherwise it is not known which clocks are wrong
 			n.compare(time.Duration(r.replies[i].Clock-clock) * time.Microsecond)
 		}
 	}
@@ -69,7 +69,7 @@ func (r *round) disagree() {
 	middle := clocks[(len(clocks)-1)/2]
 	for i, n := range r.q.nodes {
 		d := r.replies[i].Clock - middle
-		if r.errs[i] == nil && max(d, -d) > r.q.maxSkew()/2 { // else a quorum would agree
+		if r.errs[i] == nil && max(d, -d) > r.q.maxSkew()/2 { // otherwise a quorum would agree
 			by := time.Duration(d) * time.Microsecond
 			r.errs[i] = judged{fmt.Errorf("no vote with fencing: its clock differs from the other nodes' by %v", by), scripts.Unavailable}
 			n.compare(by)

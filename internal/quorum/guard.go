@@ -18,7 +18,7 @@ type guard struct {
 	vote     *scripts.Vote // nil: none, or not known
 	why      error         // why there is none
 	until    time.Time     // why is valid until then
-	checking chan struct{} // closed when the check under way is over; nil if there is none
+	checking chan struct{} // closed when the check under way has ended; nil if there is none
 	logged   string        // epoch of the last quarantine in the log
 	refusal  string        // the last refusal in the log
 	checked  atomic.Int64  // when the last check began, in ns since q.made
@@ -85,7 +85,7 @@ func (n *node) voting(ctx context.Context) (*scripts.Vote, error) {
 	}
 }
 
-// known returns the vote of the node, or why it has none, or else the check under way.
+// known returns the vote of the node, or why it has none, or the check under way.
 func (n *node) known() (*scripts.Vote, <-chan struct{}, error) {
 	g := &n.guard
 	g.mu.Lock()
@@ -189,14 +189,14 @@ func (g *guard) forget() {
 	g.vote, g.why = nil, nil
 }
 
-// current is the vote if it is known, else nil.
+// current is the vote if it is known, otherwise nil.
 func (g *guard) current() *scripts.Vote {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	return g.vote
 }
 
-// runID is the run id of the node's server if its vote is known, else "".
+// runID is the run id of the node's server if its vote is known, otherwise "".
 func (n *node) runID() string {
 	if vote := n.guard.current(); vote != nil {
 		return vote.RunID()

@@ -141,8 +141,8 @@ func (h *hold) counted() scripts.Entries {
 }
 
 // finish marks a hold as over, and returns the nodes that may know of it. Its end wakes waiters
-// if notify says so. It also does if so many nodes may have it that others can have taken it
-// for a hold. used is the last fence number used, or 0.
+// if notify says so. It also wakes them if so many nodes may have it that others can have taken
+// it for a hold. used is the last fence number used, or 0.
 func (q *Quorum) finish(h *hold, notify bool, used int64) (targets []*node) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -172,9 +172,9 @@ func (h *hold) await(n *node, end ending) bool {
 	return true
 }
 
-// toEnd says how a node has to end the hold; need is false if there is nothing to end. It
-// leaves a tombstone only if an acquire may still arrive. It gives fence numbers back only if
-// the node has definitely had the hold since they were made: else others may have had the lock,
+// toEnd says how a node must end the hold; need is false if there is nothing to end. It leaves
+// a tombstone only if an acquire may still arrive. It gives fence numbers back only if the node
+// has definitely had the hold since they were made: otherwise others may have had the lock,
 // with numbers of their own.
 func (h *hold) toEnd(n *node) (how scripts.ReleaseRequest, need bool) {
 	h.mu.Lock()

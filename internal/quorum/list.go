@@ -46,7 +46,7 @@ func (q *Quorum) Scans(_ context.Context, match string) ([]scripts.Scan, error) 
 	}}}, nil
 }
 
-// InspectEach returns what Inspect does, for each of names. One round trip to each node.
+// InspectEach returns what Inspect does, for each of names. It costs one round trip to each node.
 func (q *Quorum) InspectEach(_ context.Context, names []string) ([]scripts.Result[scripts.Holder], error) {
 	replies, err := all(q, q.quorum, func(n *node) ([]scripts.Result[scripts.Holder], error) {
 		return call(q.bounded(0), n, func(ctx context.Context) ([]scripts.Result[scripts.Holder], error) {

@@ -27,7 +27,7 @@ type node struct {
 	lastAnswer atomic.Int64 // when the node last answered, in ns since q.made; 0: a call has failed since
 	extended   atomic.Int64 // when the last call that may make or prolong holds was sent, in ns since q.made
 	isAway     atomic.Bool  // silent has reached awayAfter; written under mu
-	skewed     atomic.Bool  // its clock was apart from the others' when last seen
+	skewed     atomic.Bool  // its clock differed from the others' when last seen
 
 	mu        sync.Mutex
 	silent    int             // calls in a row without an answer, 0 while lastAnswer is not; guarded by mu
@@ -80,7 +80,7 @@ func (n *node) fresh() bool {
 func (n *node) extends() { n.extended.Store(int64(time.Since(n.q.made))) }
 
 // observe notes how a call ended. While the node answers, it takes no lock, as every call
-// passes here.
+// passes through here.
 func (n *node) observe(err error) {
 	silent := false
 	if err != nil {
@@ -92,7 +92,7 @@ func (n *node) observe(err error) {
 	}
 	now, last := int64(time.Since(n.q.made)), n.lastAnswer.Load()
 	if !silent && last != 0 {
-		n.lastAnswer.CompareAndSwap(last, now) // else another call has stored a time as new
+		n.lastAnswer.CompareAndSwap(last, now) // otherwise another call has stored a time as new
 		return
 	}
 	n.mu.Lock()
@@ -111,7 +111,7 @@ func (n *node) observe(err error) {
 	}
 }
 
-// back notes that the node is not away, or no longer. Whether its next call is answered is open.
+// back notes that the node is not or no longer away. It is open whether its next call is answered.
 func (n *node) back() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -18,8 +18,8 @@ import (
 )
 
 // A repairer makes up for what one node has missed: it adds holds that a quorum has, ends
-// those that are over, and asks a node that is away whether it is back. It lives as long as
-// it has jobs.
+// those that are over, and asks a node that counts as away whether it is back. It lives as
+// long as it has jobs.
 
 // job is an addition or an end of a hold on a node.
 type job struct {
@@ -31,9 +31,9 @@ type job struct {
 
 const jobsAtOnce = 50
 
-// endLater makes the node's repairer end a hold, instead of any earlier job for it. A node that
-// has been away for long has nothing of the hold any more, unless an acquire may still arrive: that
-// may be late by a lease of the locker, also where the lease of the hold is shorter.
+// endLater makes the node's repairer end a hold, instead of any earlier job for it. A node that has
+// been away for long no longer has anything of the hold, unless an acquire may still arrive: that
+// may be late by a lease of the locker, even if the lease of the hold is shorter.
 func (n *node) endLater(h *hold) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -51,7 +51,7 @@ func (n *node) endLater(h *hold) {
 }
 
 // repair makes the repairer add a hold that a quorum has on a node that lacks it. A hold that
-// is over may have its end among the jobs already, which must stay.
+// is over may already have its end among the jobs, which must stay.
 func (n *node) repair(h *hold) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -139,8 +139,8 @@ func (n *node) pick() (jobs []*job) {
 }
 
 // doAll makes one attempt at each job, and puts back those that failed. An addition that is
-// refused is not wanted any more; an end always is. An end that a closed client keeps from a
-// node stays among the jobs for Drain to tell. doAll returns why they failed. It returns a
+// refused is no longer wanted; an end always is. An end that a closed client keeps from a
+// node stays among the jobs for Drain to report. doAll returns why they failed. It returns a
 // reason that lasts only if there is no other.
 func (n *node) doAll(jobs []*job) (failed error) {
 	errs := make([]error, len(jobs))
@@ -163,7 +163,7 @@ func (n *node) doAll(jobs []*job) (failed error) {
 		if failed == nil || lasts(failed) {
 			failed = err
 		}
-		if n.jobs[j.hold.owner] == nil { // else there is a newer job
+		if n.jobs[j.hold.owner] == nil { // otherwise there is a newer job
 			n.jobs[j.hold.owner] = j
 		}
 	}
@@ -191,8 +191,8 @@ func (n *node) failure(j *job) error {
 	return fmt.Errorf("%s: %w", n.name, cmp.Or(j.err, errPending))
 }
 
-// lasts reports whether the cause of a failure will last for longer than milliseconds, though the
-// node answers: it has no vote, or refuses.
+// lasts reports whether the cause of a failure will last for longer than milliseconds, although
+// the node answers: it has no vote, or refuses.
 func lasts(err error) bool {
 	return errors.As(err, new(noVote)) || scripts.Lapsed(err) || scripts.OutcomeOf(err).Final()
 }

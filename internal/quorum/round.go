@@ -33,11 +33,11 @@ type round struct {
 	complete bool          // decided is closed
 }
 
-// Acquire makes one round: it asks all nodes at once. It returns when enough have said yes, or
-// when they can no longer do so and it is known whether others have the lock. If the votes are
-// split and this round has most of them, it first asks the others again, a few times. It then
-// asks missing nodes again in the background, or ends a failed round on all nodes. It asks none
-// if ctx is over.
+// Acquire makes one round: it asks all nodes in parallel. It returns when enough have said yes,
+// or when they can no longer do so and it is known whether others have the lock. If the votes
+// are split and this round has most of them, it first asks the others again, a few times. It
+// then asks missing nodes again in the background, or ends a failed round on all nodes. It asks
+// none if ctx has ended.
 func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Duration, reserve int64) (scripts.Acquired, error) {
 	q.checkNodes(ctx)
 	h := q.newHold(key, owner, lease)
@@ -70,7 +70,7 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	return r.failed()
 }
 
-// ask asks nodes, and waits until the round is decided or ctx is over.
+// ask asks nodes, and waits until the round is decided or ctx has ended.
 func (r *round) ask(ctx context.Context, nodes []*node) {
 	r.mu.Lock()
 	for _, n := range nodes {
@@ -80,7 +80,7 @@ func (r *round) ask(ctx context.Context, nodes []*node) {
 		r.errs[n.index] = errPending
 	}
 	r.pending += len(nodes)
-	if !r.enough() { // else a late answer was a yes
+	if !r.enough() { // otherwise a late answer was a yes
 		r.complete, r.decided = false, make(chan struct{})
 	}
 	r.mu.Unlock()
@@ -100,9 +100,9 @@ const reAsks = 3
 // winsSplit decides a split vote. Of the rounds that have votes, the one with most of them goes on,
 // and the others give theirs up. If this round goes on, winsSplit returns the nodes that others
 // have, to be asked again. It returns none if the round has won, is not the first, or lacks
-// votes for another reason. Owners with as many votes come in the order of their hashes, so
-// that no locker is always ahead. All see the same votes in the end, so only one goes on.
-// Several may do so for a moment: none of them has a quorum, as each node has one owner.
+// votes for another reason. Owners with equally many votes come in the order of their hashes, so
+// that no locker is always ahead. All see the same votes in the end, so only one goes on. Several
+// may do so for a moment: none of them has a quorum, as each node has one owner.
 func (r *round) winsSplit() (others []*node) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -137,7 +137,7 @@ func rank(owner string) uint64 {
 	return sum.Sum64()
 }
 
-// enough reports whether so many have said yes, under mu.
+// enough reports whether enough nodes have said yes, under mu.
 func (r *round) enough() bool { return r.yes >= r.q.need && (!r.q.Fencing || r.clock() > 0) }
 
 // onReply notes the answer of a node. A node that the round was won without is asked again.
@@ -178,7 +178,7 @@ func (r *round) onReply(n *node, reply scripts.NodeReply, err error) {
 	}
 }
 
-// runIDOf is the run id of a node that has said yes, else "".
+// runIDOf is the run id of a node that has said yes, otherwise "".
 func (r *round) runIDOf(n *node) string {
 	if reply := &r.replies[n.index]; reply.OK {
 		return reply.RunID
@@ -208,7 +208,7 @@ func (r *round) won(ctx context.Context) (first, last int64, yes, fenced bool) {
 	h.mu.Lock()
 	h.won = !h.over
 	h.mu.Unlock()
-	if !h.won { // cleaned up meanwhile, as the caller has left
+	if !h.won { // already cleaned up, as the caller has left
 		return 0, 0, true, false
 	}
 	r.mu.Lock()
@@ -265,10 +265,10 @@ func (r *round) failed() (scripts.Acquired, error) {
 }
 
 // RetryDelay is a random delay before the next round. It grows with the failed rounds, as on an
-// Ethernet: clients that ask at once split the votes, and none gets a quorum. See the Redlock
-// page, "Retry on failure". All its sizes are equally likely, small ones included: else a
-// client that has failed often would be asleep whenever the key is free, and the last holders
-// would take it again.
+// Ethernet: clients that ask at the same time split the votes, and none gets a quorum. See the
+// Redlock page, "Retry on failure". All its sizes are equally likely, small ones included:
+// otherwise a client that has failed often would be asleep whenever the key is free, and the
+// last holders would take it again.
 func (q *Quorum) RetryDelay(tries int) time.Duration {
 	rtt := time.Duration(q.rtt.Load())
 	window := min(rtt<<rand.N(min(tries, 10)+1), max(250*time.Millisecond, min(16*rtt, q.Longest/10)))

@@ -188,7 +188,7 @@ func (p *race) hurry() {
 }
 
 // clear undoes what the last attempt may have left before the next one, so that this
-// process has one call for the key under way, even while Redis is away.
+// process has one call for the key under way, even while Redis is unavailable.
 func (r *racing) clear(p *race, name string) engine.Attempt {
 	a := engine.Attempt{Start: time.Now()}
 	if p.orphan == nil {
@@ -224,7 +224,7 @@ func (r *racing) deliver(k *engine.Key, p *race, a engine.Attempt, asked engine.
 	if !r.serve(k, p, a, asked) {
 		return false
 	}
-	p.end(k) // with engine.Config.ManyHolds, it begins anew for the next waiter
+	p.end(k) // with engine.Config.ManyHolds, it begins again for the next waiter
 	return true
 }
 

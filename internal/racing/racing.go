@@ -110,7 +110,7 @@ func (r *racing) AfterRelease(k *engine.Key, released scripts.Released) {
 			others--
 		}
 		p.turns.stepBack(others, p.before, time.Now(), r.engine.RTT())
-		if p.before.Live && released.Listeners > 0 { // else it has published nothing
+		if p.before.Live && released.Listeners > 0 { // otherwise it has published nothing
 			p.turns.published()
 		}
 		p.contended = p.contended || others > 0

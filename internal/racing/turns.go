@@ -39,7 +39,7 @@ func (t *turns) reset() { t.distance, t.probe = 0, time.Time{} }
 // any time until departed.
 func (t *turns) departs() { t.coming++ }
 
-// departed notes that a release is over, which perhaps began before these turns.
+// departed notes the end of a release, which perhaps began before these turns.
 func (t *turns) departed() { t.coming -= min(t.coming, 1) }
 
 // published notes that our own subscription will receive a message of ours.
@@ -47,7 +47,7 @@ func (t *turns) published() { t.sent++ }
 
 // stepBack begins to let others have their turns. seen is the state of the subscription
 // before our release was published. Another release of ours meanwhile only brings the next probe
-// nearer: else a process with many holds would never probe.
+// nearer: otherwise a process with many holds would never probe.
 func (t *turns) stepBack(others int, seen pubsub.State, now time.Time, rtt time.Duration) {
 	switch probe := now.Add(4 * rtt); {
 	case others <= 0:

@@ -18,7 +18,7 @@ import (
 const few = 8
 
 // fewOn is few for a Redis. All calls go out alone where a script has keys of one slot, and
-// where replicas have to confirm each.
+// where replicas must confirm each.
 func fewOn(redis *scripts.Redis) func() int64 {
 	return func() int64 {
 		if redis.BySlot() || redis.Replicas > 0 {
@@ -64,8 +64,8 @@ func batchOf[Q, A any](
 		})
 }
 
-// errAlone says that a batch had no effect, perhaps by a fault of one of its members. Each
-// member then makes its call alone.
+// errAlone says that a batch had no effect, perhaps by the fault of one of its members.
+// Each member then makes its call alone.
 var errAlone = errors.New("to be called alone")
 
 // do makes a call, alone or in a batch. If ctx ends first, the outcome is unknown; the

@@ -13,9 +13,9 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Permits is a [racing.Backend] of keys that several owners may hold at once, on one Redis.
-// Acquires go out in batches, and so do releases with what gives up owners. Its other methods are
-// those of [scripts.Permits].
+// Permits is a [racing.Backend] of keys that several owners may hold at the same time, on one
+// Redis. Acquires go out in batches, and so do releases with what gives up owners. Its other
+// methods are those of [scripts.Permits].
 type Permits struct {
 	*scripts.Permits
 	server
@@ -41,8 +41,8 @@ func NewPermits(client rueidis.Client, c engine.Config, n int) (*engine.Engine, 
 	return racing.New(p, c), p
 }
 
-// Acquire takes a permit, alone or in a batch. That others have agreed on another number is an
-// error.
+// Acquire takes a permit, alone or in a batch. If others have agreed on another number, it
+// fails.
 func (p *Permits) Acquire(ctx context.Context, key, owner string, lease time.Duration, _ int64) (scripts.Acquired, error) {
 	reply, err := p.acquires.do(ctx, none{}, scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease})
 	if err == nil && reply.Agreed != 0 {
@@ -51,7 +51,7 @@ func (p *Permits) Acquire(ctx context.Context, key, owner string, lease time.Dur
 	return reply, err
 }
 
-// disagreed is that error. Redis has refused the call.
+// disagreed is the error of that. Redis has refused the call.
 type disagreed struct{ error }
 
 func (disagreed) Outcome() scripts.Outcome { return scripts.Refused }

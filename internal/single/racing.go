@@ -65,7 +65,7 @@ func Configure(client rueidis.Client, kind string, own any, opts []holdfast.Opti
 	return c, err
 }
 
-// server is what the backends have in common: one Redis, and the calls to it.
+// server is what the backends share: one Redis, and the calls to it.
 type server struct {
 	redis      *scripts.Redis
 	subscriber *pubsub.Subscriber

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// wishLasts is for how long a process counts as waiting after its last attempt. If its turn has
+	// wishLasts is how long a process counts as waiting after its last attempt. If its turn has
 	// come, others leave it a lock that is free for a third of that.
 	wishLasts = 3 * time.Second
 	// wishAgain is how often a process that waits tries again, which renews its wish.
@@ -49,7 +49,7 @@ var _ interface {
 } = (*ReadWrite)(nil)
 
 // NewReadWrite returns the engines of the readers and of the writers on the Redis of client, and the
-// backend of the writers. The readers have to be closed first.
+// backend of the writers. The readers must be closed first.
 func NewReadWrite(client rueidis.Client, c engine.Config) (readers, writers *engine.Engine, backend *ReadWrite) {
 	s := connect(client, c)
 	of := c
@@ -76,8 +76,8 @@ func newReadWrite(s server, c engine.Config) *ReadWrite {
 	return r
 }
 
-// Acquire takes the lock if others let it, alone or in a batch. If it is refused to callers that
-// wait, they have to try again before their wish ends.
+// Acquire takes the lock if others let it, alone or in a batch. If it is refused to waiting
+// callers, they must try again before their wish ends.
 func (r *ReadWrite) Acquire(ctx context.Context, key, owner string, lease time.Duration, reserve int64) (scripts.Acquired, error) {
 	w, a := r.wish(key), scripts.ReadWriteAcquire{AcquireRequest: scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease}}
 	if w != nil {
@@ -99,8 +99,8 @@ func (r *ReadWrite) AcquireBeside(ctx context.Context, key, owner, writer string
 	return r.ReadWrite.Acquire(ctx, nil, scripts.ReadWriteAcquire{AcquireRequest: scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease}, Beside: writer})
 }
 
-// wish returns the wish of the callers that wait for key, which a call is about to tell Redis; nil:
-// nobody waits.
+// wish returns the wish of the callers that wait for key, which a call is about to note in Redis;
+// nil: nobody waits.
 func (r *ReadWrite) wish(key string) *wish {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -151,7 +151,7 @@ func (r *ReadWrite) Subscribe(key string) racing.Subscription {
 	return wishing{r.subscriber.Subscribe(scripts.ReadWriteChannel(key)), r, key, w}
 }
 
-// wishing is the subscription of callers that wait for a key, and have a wish meanwhile.
+// wishing is the subscription of callers that wait for a key, and have a wish while they do.
 type wishing struct {
 	racing.Subscription
 	half *ReadWrite

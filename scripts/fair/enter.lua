@@ -15,7 +15,7 @@
 --          1   it waits, or this call gave it the lock
 --          0   it holds the lock, since an earlier sending of this call
 --          -2  it has been given up by fair_leave; nothing is changed for it
--- Repeat: safe. An owner that waits already keeps its place.
+-- Repeat: safe. An owner that already waits keeps its place.
 --@include parts/fair.lua
 --@include parts/settings.lua
 if #KEYS < 6 or #KEYS - 5 ~= #ARGV - 1 then
@@ -43,7 +43,7 @@ if not tail then
     call('ZREMRANGEBYRANK', scores, '0', '-1')
   end
 elseif string.sub(tail, 37, 38) ~= ':0' or call('ZCOUNT', scores, '(' .. score, '+inf') > 0 then
-  -- 3e12 are 95 years: Java may mean to wait for ever.
+  -- 3e12 are 95 years: Java may intend to wait forever.
   ahead = math.max(ahead, math.min((call('ZSCORE', scores, tail) or 0) - now, 3e12))
   if string.sub(tail, 37, 38) ~= ':0' then
     ahead = math.max(ahead, (call('LLEN', queue) + 1) * 300000)
@@ -84,7 +84,7 @@ if added > 0 then
     return pushed
   end
   place = added == count and pushed or 0
-  if not tail or java == 1 then -- it must not stay for ever if all its waiters die; heartbeats move the expiry on
+  if not tail or java == 1 then -- it must not stay forever if all its waiters die; heartbeats move the expiry on
     try('PEXPIRE', queue, '604800000')
     try('PEXPIRE', scores, '604800000')
   end

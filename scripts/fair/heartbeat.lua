@@ -3,7 +3,7 @@
 -- KEYS[i]         and the next four: those of a lock, as in parts/fair.lua
 -- ARGV[2]         the client
 -- ARGV[at]        for at from 3 on: for each lock, how many owners follow
--- ARGV[at+1]      two digits: 1 if the client polls, as it does not hear its inbox, else 0; and 1 to ask for a place, else 0
+-- ARGV[at+1]      two digits: 1 if the client polls, as it does not hear its inbox; and 1 to ask for a place; otherwise 0
 -- ARGV[at+2*i]    then an owner
 -- ARGV[at+2*i+1]  and the least ms by which its score should lie ahead of the server's clock (at most 300 s for each waiter,
 --                 and 300 s); 0 to leave it alone

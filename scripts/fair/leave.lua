@@ -1,4 +1,4 @@
--- fair_leave: give up owners of this client: they leave the queue, and an owner that has got the lock meanwhile releases it. If
+-- fair_leave: give up owners of this client: they leave the queue, and an owner that has got the lock by then releases it. If
 -- the lock is free then, the next waiter gets it.
 -- KEYS[i+4]  the tombstone of the owner ARGV[i], string; for the first owners only, of which an unanswered call may still
 --            arrive

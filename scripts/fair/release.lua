@@ -1,7 +1,7 @@
 -- fair_release: end the owner's hold, whatever its count, and give the lock to the next waiter.
 -- KEYS[6]  optional, the owner's tombstone, string: for an owner of which an unanswered call may still arrive
 -- ARGV[2]  owner
--- ARGV[3]  the last fence number used, if reserved ones are left over; else 0
+-- ARGV[3]  the last fence number used, if reserved ones are left over; otherwise 0
 -- ARGV[i]  for i from 4 on: the members of the hold's run that have been served, in their order; they leave the queue
 -- Reply    1     released
 --          2     released; a heartbeat should follow soon: a Java waiter has the turn, or too many waiters were dead

@@ -1,9 +1,9 @@
--- living: reads what is alive of the read/write `lock`: its `mode`, nil if it is free; how many `readers` it has; its `holder`, the
+-- living: reads what is alive in the read/write `lock`: its `mode`, nil if it is free; how many `readers` it has; its `holder`, the
 -- writer or else a reader, and the holder's `entries`; and `left`, the ms until the last entry ends, -1: never. An entry is alive as
 -- long as one of its timeout keys is there; a writer of Java's has none, and lives as long as the lock. The dead are removed, and
--- so are `leaver`, an owner or nil, and a lock without entries. Refuses what is no read/write lock, before it writes.
+-- so are `leaver`, an owner or nil, and a lock without entries. Refuses what is not a read/write lock, before it writes.
 -- The timeout keys of others are not among KEYS: their names follow from the lock, and they share its slot. While that slot moves to
--- another node of a Redis Cluster, one may be at either node. The key `absent` of the slot, which never exists, is among KEYS: with
+-- another node of a Redis Cluster, one may be on either node. The key `absent` of the slot, which never exists, is among KEYS: with
 -- one that is missing, neither node runs the script (TRYAGAIN, ASK). So what is not seen here has gone.
 local mode = redis.call('HGET', lock, 'mode')
 if mode ~= 'read' and mode ~= 'write' and (mode or redis.call('EXISTS', lock, absent) > 0) then

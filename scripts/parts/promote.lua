@@ -1,4 +1,4 @@
--- promote: the readers that have a wish in `wished` are next from now on, and go before other writers. Fairness alone depends on it.
+-- promote: the readers that have a wish in `wished` are next from now on, and go before other writers. Only fairness depends on it.
 for i = 1, #wished, 2 do
   local reader = string.match(wished[i], '^reader (.+)$')
   if reader then

@@ -1,4 +1,4 @@
--- reserve: with fencing, makes of `reply` {reply, first, last}: as many fence numbers as `reserve` says, for the hold. This comes before
+-- reserve: with fencing, turns `reply` into {reply, first, last}: as many fence numbers as `reserve` says, for the hold. This comes before
 -- the hold: Redis refuses it when out of memory, and skipped numbers do no harm.
 if reserve then
   --@include parts/fence.lua

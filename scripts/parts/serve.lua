@@ -1,6 +1,6 @@
 -- wake tells the Java waiter at the head that it may take the free lock. The waiter keeps its turn for 3 s, or for 250 ms if the
 -- message had no receiver, as Java subscribes only after it has entered. Returns whether the waiter has the turn. It has none if
--- its time is over, or if no waiter of its client received the message before (silent).
+-- its time has run out, or if no waiter of its client received the message before (silent).
 -- The field java of the heartbeats notes the owner, its score, which changes if the owner enters again, and the end of its turn.
 -- The score itself may end 20 s later: Java reads it by the clock of its own machine, and would leave if that clock were ahead.
 local function wake(queue, scores, heartbeats, channels, owner, silent, now)
@@ -26,7 +26,7 @@ local function wake(queue, scores, heartbeats, channels, owner, silent, now)
       redis.pcall('ZADD', scores, score, owner)
     end
     redis.pcall('HSET', heartbeats, 'java', owner .. ' ' .. score .. ' ' .. turn)
-    if redis.pcall('PTTL', heartbeats) == -1 and redis.pcall('PEXPIRE', heartbeats, '60000') ~= 1 then -- it must not stay for ever
+    if redis.pcall('PTTL', heartbeats) == -1 and redis.pcall('PEXPIRE', heartbeats, '60000') ~= 1 then -- it must not stay forever
       redis.pcall('HDEL', heartbeats, 'java')
     end
   end
@@ -61,7 +61,7 @@ end
 -- the numbers of the run's members, with a space between.
 -- Other clients get the grant as a message in their inbox, followed by ' for ' and the lock. If the message has no receiver,
 -- serve passes over the waiter, which keeps its place while its client is alive. A client that has said that it polls still
--- gets the lock, and finds it by its next heartbeat: else it would never get a lock that others always want.
+-- gets the lock, and finds it by its next heartbeat: otherwise it would never get a lock that others always want.
 local function serve(pair, micros, lock, queue, scores, heartbeats, counter, me)
   local call, try = redis.call, redis.pcall
   if not micros then

@@ -14,7 +14,7 @@ local record, owner, value = KEYS[2], ARGV[1], ARGV[2]
 if tonumber(redis.call('ZSCORE', KEYS[1], owner) or 0) <= now then
   return 0
 end
-if redis.call('EXISTS', record) == 1 then -- else somebody has deleted it, and a new hash would have no expiry
+if redis.call('EXISTS', record) == 1 then -- otherwise somebody has deleted it, and a new hash would have no expiry
   redis.call('HDEL', record, '') -- changes nothing. Behind it, Redis takes HSET also when out of memory
   redis.call('HSET', record, owner, value)
 end

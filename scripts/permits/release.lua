@@ -1,7 +1,7 @@
 -- permits_release: give back the owner's permit, and notify the channel of the key. It works on a Redis that is out of memory.
 -- KEYS[1]  the holds, sorted set owner -> epoch ms: when its lease ends
 -- KEYS[2]  the permit record, hash. It goes with the last permit, unless an operator has set their number
--- KEYS[3]  what ARGV[3] needs: the owner's tombstone, string; else the holds again
+-- KEYS[3]  what ARGV[3] needs: the owner's tombstone, string; otherwise the holds again
 -- ARGV[1]  owner
 -- ARGV[2]  channel of the key; the message is 0
 -- ARGV[3]  empty      nothing more
@@ -26,7 +26,7 @@ if not ends then
 end
 if redis.pcall('ZCOUNT', holds, live, '+inf') ~= 0 or redis.pcall('HEXISTS', record, 'resized') ~= 0 then
   redis.pcall('HDEL', record, owner)
-else -- what is left is over
+else -- what is left has ended
   redis.pcall('DEL', holds, record)
 end
 if tonumber(ends) <= now then

@@ -1,5 +1,5 @@
--- permits_resize: set how many permits a key has, for operators: the numbers of lockers do not count any more, until nobody has
--- used the key for a week. Notifies the channel of the key. Who has a permit keeps it.
+-- permits_resize: set how many permits a key has, for operators: the numbers of lockers no longer count, until nobody has
+-- used the key for a week. Notifies the channel of the key. Whoever has a permit keeps it.
 -- KEYS[1]  the holds, sorted set owner -> epoch ms: when its lease ends
 -- KEYS[2]  the permit record, hash
 -- ARGV[1]  how many permits there are from now on, 1 to 10000

@@ -1,11 +1,11 @@
--- acquire_all: take several free locks at once, or none; each for an owner that has never held it.
+-- acquire_all: take several free locks together, or none; each for an owner that has never held it.
 -- KEYS[2*i-1]  the i-th lock, hash owner -> count and label
 -- KEYS[2*i]    the tombstone of its owner, string
 -- ARGV[1]      lease in ms, 1 to 999999999999999
 -- ARGV[2]      what their fields hold: 1, and behind a space the label of the owners, if they have one
 -- ARGV[i+2]    the owner of the i-th lock
 -- Reply    0    the owners hold the locks: taken now, or found so (then nothing is changed)
---          > 0  the number of a lock that another holds, or of which the owner has been given up by release; nothing is changed
+--          > 0  the number of a lock that another holds, or whose owner has been given up by release; nothing is changed
 -- Repeat: safe. The owners' own fields are found and left as they are, the expiries too.
 local lease = ARGV[1]
 --@include parts/lease.lua

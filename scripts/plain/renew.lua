@@ -3,7 +3,7 @@
 -- KEYS[i]    a lock, hash owner -> count
 -- ARGV[1]    lease in ms from now, 1 to 999999999999999
 -- ARGV[i+1]  the owner of KEYS[i]
--- Reply      1    all were renewed; else an array with, for each key:
+-- Reply      1    all were renewed; otherwise an array with, for each key:
 --            1    renewed
 --            0    the owner does not hold the lock; nothing is changed
 --            text the error with which Redis refused; nothing is changed

@@ -1,5 +1,5 @@
 -- quorum_check: find out whether a node may vote. A node without a valid marker was started, emptied or promoted: it is marked
--- now, and has no vote until the longest lease is over, as it may have forgotten locks that are still held.
+-- now, and has no vote until the longest lease has passed, as it may have forgotten locks that are still held.
 -- The marker holds, with a space between: epoch, run id, replication ID, time of the marking in epoch ms of the server, longest
 -- lease in ms, number of nodes. It has no expiry.
 -- KEYS[1]  the marker, string
@@ -41,7 +41,7 @@ end
 
 local marker, new = redis.call('GET', KEYS[1]) or '', 0
 local epoch, of, under, since, longest = string.match(marker, '^(%x+) (%w*) (%w*) (%d+) (%d+) %d+$')
-local valid = epoch and of == run and under == replID and tonumber(since) <= now -- else the clock has stepped back
+local valid = epoch and of == run and under == replID and tonumber(since) <= now -- otherwise the clock has stepped back
 if ARGV[4] == 'activate' then
   if valid and epoch == ARGV[5] then
     marker, since, longest, new = write(0), 0, ARGV[2], 1

@@ -1,7 +1,7 @@
 -- rw_acquire: take a read/write lock for a reader or a writer that has never held it; with fencing, reserve fence numbers for the
 -- hold. A reader may have it beside other readers, and beside a writer that is its own caller.
 -- Each process that waits has a wish. While a writer has one, readers that come later are refused, and so are other writers whose
--- wish is younger. After the turn of a writer, the readers that have waited meanwhile are next: they go before other writers. Those
+-- wish is younger. After the turn of a writer, the readers that waited during it are next: they go before other writers. Those
 -- whose turn it is have a third of a wish to take a lock that is free: after that, whoever asks may have it.
 -- KEYS[1]  the lock, hash: mode -> read or write, owner -> count
 -- KEYS[2]  the owner's tombstone, string
@@ -63,7 +63,7 @@ if not found and not beside then
       redis.call('HDEL', wishes, wished[i])
       wished[i] = ''
     elseif who == 'writer' then
-      began = math.min(began, now) -- else the clock has jumped back
+      began = math.min(began, now) -- otherwise the clock has jumped back
       until_writers, first = math.max(until_writers, ends), math.min(first, began)
       if of == client then
         since = began

@@ -3,7 +3,7 @@
 -- KEYS[2]  the owner's timeout key, string
 -- KEYS[3]  the wishes, hash, see rw/acquire.lua
 -- KEYS[4]  the absent key, see parts/living.lua
--- KEYS[5]  what ARGV[3] needs: the owner's tombstone, string, or the fence counter, string; else the lock again
+-- KEYS[5]  what ARGV[3] needs: the owner's tombstone, string, or the fence counter, string; otherwise the lock again
 -- ARGV[1]  owner; that of a writer ends with :write
 -- ARGV[2]  channel of the lock; the message is 0 if the last reader leaves, and 1 if a writer does
 -- ARGV[3]  empty      nothing more
@@ -31,7 +31,7 @@ elseif last ~= '' and held then
   --@include parts/give_back.lua
 end
 local writes, notified = string.sub(leaver, -6) == ':write', 0
-if removed and writes then -- as far as Redis lets it: fairness alone depends on that
+if removed and writes then -- as far as Redis lets it: only fairness depends on that
   local who, wished = 'writer ' .. ARGV[4], redis.pcall('HGETALL', wishes)
   --@include parts/promote.lua
   if wish ~= '0' then

@@ -4,7 +4,7 @@
 -- KEYS[2*i]    the timeout key of its owner, string
 -- ARGV[1]    lease in ms from now, 1 to 999999999999999
 -- ARGV[i+1]  the owner
--- Reply      1    all were renewed; else an array with, for each hold:
+-- Reply      1    all were renewed; otherwise an array with, for each hold:
 --            1    renewed
 --            0    the owner does not hold the lock; nothing is changed
 --            text the error with which Redis refused; the lock is as it was
