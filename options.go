@@ -89,10 +89,11 @@ func WithFenceExpiry(d time.Duration) Option {
 	return option(func(s *Settings) { s.FenceExpiry = &d })
 }
 
-// WithLogger logs the locker's background work: lost leases, failed renewals, attempts that it cannot
-// undo, and why a node of multilock has no vote; with the kinds on one Redis it also warns once if Redis may evict locks (one INFO at the
-// first lock, if the user may send it; with rwlock at the first of each half). The handler must not block, as that would hold up
-// renewals. Default silent.
+// WithLogger logs the locker's background work: lost leases, failed renewals, attempts that it
+// cannot undo, and why a node of multilock has no vote; with the kinds on one Redis it also warns
+// once if Redis may evict locks (one INFO at the first lock, if the user may send it; with rwlock
+// at the first of each half). The handler must not block, as that would hold up renewals. Default
+// silent.
 func WithLogger(log *slog.Logger) Option { return option(func(s *Settings) { s.Logger = log }) }
 
 // WithObserver reports what the locker does to an observer, for metrics; see [Observer]. It
@@ -106,14 +107,16 @@ func WithObserver(o Observer) Option { return option(func(s *Settings) { s.Obser
 // WithLocalHandover less. Default none; at least 100 ms, and longer than WithLocalHandover.
 func WithMaxHold(d time.Duration) Option { return option(func(s *Settings) { s.MaxHold = d }) }
 
-// WithMaxWaiters bounds the waiters of one key in this locker; rwlock counts readers and writers separately.
-// Beyond that, Lock and TryLockFor fail immediately with ErrTooManyWaiters. Default 0: no bound.
+// WithMaxWaiters bounds the waiters of one key in this locker; rwlock counts readers and writers
+// separately. Beyond that, Lock and TryLockFor fail immediately with ErrTooManyWaiters. Default 0:
+// no bound.
 func WithMaxWaiters(n int) Option { return option(func(s *Settings) { s.MaxWaiters = n }) }
 
-// WithMaxOutage sets how long a wait rides out a Redis that does not answer, or too few voting nodes,
-// before it fails with ErrUnavailable or ErrUnknown. The attempt that is under way then still has its
-// time: less than a lease, and at most 6.25 s. 0 fails at the first attempt that Redis does not answer.
-// Default one lease; multilock adds 1.02 times the longest lease, for which a restarted node has no vote.
+// WithMaxOutage sets how long a wait rides out a Redis that does not answer, or too few voting
+// nodes, before it fails with ErrUnavailable or ErrUnknown. The attempt that is under way then
+// still has its time: less than a lease, and at most 6.25 s. 0 fails at the first attempt that
+// Redis does not answer. Default one lease; multilock adds 1.02 times the longest lease, for which
+// a restarted node has no vote.
 func WithMaxOutage(d time.Duration) Option { return option(func(s *Settings) { s.MaxOutage = &d }) }
 
 // WithReplicas makes a lock, a nested entry and a renewal count only when n replicas have it.

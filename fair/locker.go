@@ -56,8 +56,8 @@ func (l *Locker) Lock(ctx context.Context, key string, opts ...holdfast.LockOpti
 }
 
 // TryLock makes one attempt. It takes key only if key is free and no live waiter is in the
-// queue; otherwise it fails with ErrNotAcquired. One round trip, or none if this locker
-// has key or wants it; see [holdfast.Locker].
+// queue; otherwise it fails with ErrNotAcquired. It costs one round trip, or none if this
+// locker has key or wants it; see [holdfast.Locker].
 func (l *Locker) TryLock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
 	return l.engine.TryLock(ctx, key, opts...)
 }
@@ -67,8 +67,8 @@ func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration,
 	return l.engine.TryLockFor(ctx, key, wait, opts...)
 }
 
-// Inspect returns the holder of key and the length of its queue; see [holdfast.Operator]. One
-// round trip.
+// Inspect returns the holder of key and the length of its queue; see [holdfast.Operator]. It
+// costs one round trip.
 func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
 	return l.engine.Inspect(ctx, key, l.backend.Inspect)
 }
@@ -82,7 +82,8 @@ func (l *Locker) Locks(ctx context.Context, prefix string) iter.Seq2[holdfast.St
 
 // ForceUnlock, for operators, frees key from any holder, gives it to the next waiter and
 // reports whether it was held; see [holdfast.Operator]. A waiter that Redis has just made the
-// holder, and that has not been told yet, goes to the end of the queue. One round trip.
+// holder, and that has not been told yet, goes to the end of the queue. It costs one round
+// trip.
 func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
 	return l.engine.Force(ctx, key, l.backend.ForceRelease)
 }

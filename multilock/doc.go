@@ -119,7 +119,7 @@
 // fencing tokens, which Redlock does not make, no lock is safe. Salvatore Sanfilippo,
 // antirez, [2] answers that Redlock checks the time after the votes are in, so that a delay
 // before that point does no harm, and that a pause after it hurts every lock that expires.
-// Clocks must only run at about the right rate, and operators can keep nodes from jumps.
+// Clocks need only run at about the right rate, and operators can keep nodes from jumps.
 // Both are right: the deadline here is antirez' check, renewed, and the fence is
 // Kleppmann's token. A fence costs a second round trip, which writes the number of a quorum
 // back to a quorum before Lock returns; without [holdfast.WithFencing] it costs nothing.

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Inspect returns the holder of key on a quorum of nodes; see [holdfast.Operator]. One round
-// trip to each node, at the same time.
+// Inspect returns the holder of key on a quorum of nodes; see [holdfast.Operator]. It costs
+// one round trip to each node, at the same time.
 func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
 	return l.engine.Inspect(ctx, key, func(_ context.Context, name string) (scripts.Holder, error) {
 		return l.quorum.Inspect(name)
@@ -24,15 +24,15 @@ func (l *Locker) Locks(ctx context.Context, prefix string) iter.Seq2[holdfast.St
 	return l.engine.Locks(ctx, prefix)
 }
 
-// ForceUnlock, for operators, frees key from any holder and reports whether it was held;
-// see [holdfast.Operator]. One round trip to each node, at the same time.
+// ForceUnlock, for operators, frees key from any holder and reports whether it was held; see
+// [holdfast.Operator]. It costs one round trip to each node, at the same time.
 func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
 	return l.engine.Force(ctx, key, func(_ context.Context, name string) (bool, error) {
 		return l.quorum.ForceRelease(name)
 	})
 }
 
-// Nodes, for operators, returns the state of all nodes, in the order of the clients. It
-// changes nothing. A node that does not answer within a second has an error. Up to three
-// round trips to each node, on a connection of its own.
+// Nodes, for operators, returns the state of all nodes, in the order of the clients. It changes
+// nothing. A node that does not answer within a second has an error. It costs up to three round
+// trips to each node, on a connection of its own.
 func (l *Locker) Nodes(ctx context.Context) []holdfast.NodeStatus { return l.quorum.Nodes(ctx) }

@@ -48,9 +48,9 @@ func DoAll(ctx context.Context, keys KeySet, f func(context.Context) error, opts
 // After a failure nothing is held. Errors: those of Lock, for the key that failed; ErrLost
 // if a lease was lost during the wait for another.
 //
-// One round trip for each free key, or, without Label, one for all keys of an rlock locker without
-// fencing if all of them are free and, on a Redis Cluster, of one slot; otherwise as for single
-// locks.
+// It costs one round trip for each free key, or, without Label, one for all keys of an rlock
+// locker without fencing if all of them are free and, on a Redis Cluster, of one slot; otherwise
+// as for single locks.
 func LockAll(ctx context.Context, keys KeySet, opts ...holdfast.LockOption) (*LeaseSet, error) {
 	return lockAll(ctx, keys, forEver, opts)
 }

@@ -35,8 +35,8 @@ type Locker struct {
 // longest lease, so an overlooked client does no harm: if it marks a node first, the node
 // refuses the other clients, with an error that says so, until the key is deleted again. To
 // replace a node, remove it, and then add the other. Changing two nodes together, or
-// replacing one in one step, can make a second quorum besides that of a client that still
-// uses the former nodes.
+// replacing one in one step, can make a second quorum in addition to that of a client that
+// still uses the former nodes.
 //
 // New fails on too few or too many clients, a nil client, a client of a Redis Cluster, and
 // an option out of range, which the error names. Two clients of one server are one vote. A

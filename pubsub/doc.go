@@ -41,8 +41,7 @@
 // scripts publish, so that PUBLISH and SPUBLISH count its listener. With shard channels each SSUBSCRIBE is a command of its
 // own, as their slots differ.
 //
-// One goroutine, route, knows where channels belong, from a [cluster.Map]. It asks the Cluster again (CLUSTER
-// SLOTS)
+// One goroutine, route, knows where channels belong, from a [cluster.Map]. It asks the Cluster again (CLUSTER SLOTS)
 //   - when a channel goes astray: the server ends a shard subscription as its slot moves away, or answers SSUBSCRIBE with
 //     MOVED or CLUSTERDOWN;
 //   - when a connection is lost;
@@ -65,7 +64,7 @@
 //
 // Subscribe and Close change the set of wanted channels under a lock and poke the loop of the channel's node, the one
 // goroutine that sends commands to it: all changes that came during one round trip go out together, up to 200 channels at
-// a time. A second goroutine, one for each connection, dials and closes it, as rueidis can do neither under a deadline; the
+// a time. A second goroutine, one for each connection, opens and closes it, as rueidis can do neither under a deadline; the
 // loop waits for its end before it dials again. Acknowledgements and messages arrive on the reader of the connection, which
 // only counts and wakes. A Subscriber on which nobody listens sends nothing, but for route's CLUSTER SLOTS every 5–10 s;
 // rueidis itself pings each idle connection once per Dialer.KeepAlive (1 s by default). The loop and the connection of a

@@ -32,7 +32,7 @@ func (s *Subscriber) stray() { loop.Nudge(s.strayed) }
 
 // route brings each channel of a Cluster to the master of its slot, and ends with Close. It asks for the slots again
 // when a channel strays, repeatedly until all are where they belong, and now and then after that: a node that has lost
-// its slots may be paused or cut off from the others, and cannot say so.
+// its slots may be paused or cut off from the others, and does not say so.
 func (s *Subscriber) route() {
 	unsettled, settled := backoff{first: s.pace.first, most: s.pace.unsettled, n: 1}, backoff{first: s.pace.most, most: s.pace.settled, n: 1}
 	for s.ctx.Err() == nil {

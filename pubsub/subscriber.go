@@ -42,7 +42,7 @@ type pace struct {
 	answer      time.Duration // longest wait for the answer to a command
 	grace       time.Duration // longest wait of Close for the connection to end
 	verify      time.Duration // between questions whether the connection is deaf
-	deaf        time.Duration // longest time for which a connection is kept that was always deaf, and pause between them while the user has no right to ask
+	deaf        time.Duration // longest time for which a connection is kept that was always deaf, and pause between them while the user may not ask
 	unsettled   time.Duration // longest back-off of looks at a Cluster's slots, from first, while a channel has no node
 	settled     time.Duration // and from most, when all have
 }

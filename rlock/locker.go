@@ -62,7 +62,7 @@ func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration,
 	return l.engine.TryLockFor(ctx, key, wait, opts...)
 }
 
-// Inspect returns the holder of key; see [holdfast.Operator]. One round trip.
+// Inspect returns the holder of key; see [holdfast.Operator]. It costs one round trip.
 func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
 	return l.engine.Inspect(ctx, key, l.backend.Inspect)
 }
@@ -73,8 +73,8 @@ func (l *Locker) Locks(ctx context.Context, prefix string) iter.Seq2[holdfast.St
 	return l.engine.Locks(ctx, prefix)
 }
 
-// ForceUnlock, for operators, frees key from any holder and reports whether it was held;
-// see [holdfast.Operator]. One round trip.
+// ForceUnlock, for operators, frees key from any holder and reports whether it was held; see
+// [holdfast.Operator]. It costs one round trip.
 func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
 	return l.engine.Force(ctx, key, l.backend.ForceRelease)
 }

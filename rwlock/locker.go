@@ -96,7 +96,7 @@ func (l *RLocker) TryLockFor(ctx context.Context, key string, wait time.Duration
 }
 
 // Inspect returns who holds key: the writer, or else one of the readers, and how many holds readers
-// have; see [holdfast.Operator]. One round trip.
+// have; see [holdfast.Operator]. It costs one round trip.
 func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
 	return l.engine.Inspect(ctx, key, l.backend.Inspect)
 }
@@ -109,7 +109,7 @@ func (l *Locker) Locks(ctx context.Context, prefix string) iter.Seq2[holdfast.St
 }
 
 // ForceUnlock, for operators, frees key from its writer and all readers, and reports whether it was
-// held; see [holdfast.Operator]. One round trip.
+// held; see [holdfast.Operator]. It costs one round trip.
 func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
 	return l.engine.Force(ctx, key, l.backend.ForceRelease)
 }

@@ -80,7 +80,7 @@ var literal = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 func Literal(text string) string { return literal.Replace(text) }
 
 // InspectEach does what Inspect does for each of names, some hundred at most, and returns a
-// result for each. One round trip to each server.
+// result for each. It costs one round trip to each server.
 func (r *Redis) InspectEach(ctx context.Context, names []string) ([]Result[Holder], error) {
 	return r.inspectEach(ctx, inspect, names, func(name string) []string { return []string{name} }, parseHolder)
 }

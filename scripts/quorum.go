@@ -63,10 +63,10 @@ const (
 
 // CheckNode asks a node whether it has a vote, and if so gives it the script with
 // which it votes. fresh is random and new in every call: the epoch of the marker, if
-// one is written. of is the epoch that Activate is for. Two round trips, on one
-// connection of its own, which cannot outlive the server's process: the script is
-// that of the boot that was checked. For a vote, a third one asks whether the other calls
-// also go to that server; otherwise the client dials again. It may be repeated.
+// one is written. of is the epoch that Activate is for. It costs two round trips, on one
+// connection of its own, which cannot outlive the server's process: the script is that of
+// the boot that was checked. For a vote, a third one asks whether the other calls also go
+// to that server; otherwise the client dials again. It may be repeated.
 func (r *Redis) CheckNode(ctx context.Context, how CheckMode, fresh string, d Deployment, of string) (Standing, *Vote, error) {
 	pool, client := r.pool("")
 	conn, err := pool.take(ctx, client)

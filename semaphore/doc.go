@@ -14,8 +14,8 @@
 // Redis says which owners have permits: a sorted set under the key's own name has an entry for each,
 // whose score is the end of its lease on the clock of the server. An owner has its permit while its
 // score is later than that clock. No client's clock counts. A second hash, holdfast_permits:{key},
-// has the number of permits, and what people see of the owners. The holder itself knows how long it
-// may trust its lease: until its trusted deadline,
+// has the number of permits, and what people see about the owners. The holder itself knows how long
+// it may trust its lease: until its trusted deadline,
 //
 //	start of the last acquire or renewal that succeeded + lease − margin
 //	margin = lease/100 + 2 ms

@@ -83,7 +83,7 @@ func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration,
 // given to New counts for no locker, of any program, until nobody has used key for a week. More
 // permits let waiters go on; with fewer, holders keep what they have, and others get a permit when
 // enough have given theirs back. Errors are those of Inspect. ErrUnknown: the number may or may not
-// be set; Resize may be called again. One round trip.
+// be set; Resize may be called again. It costs one round trip.
 func (l *Locker) Resize(ctx context.Context, key string, n int) error {
 	_, err := engine.Call(ctx, l.engine, "resize", key, func(ctx context.Context, name string) (struct{}, error) {
 		return struct{}{}, l.backend.Resize(ctx, name, n)
@@ -92,7 +92,7 @@ func (l *Locker) Resize(ctx context.Context, key string, n int) error {
 }
 
 // Inspect returns how many permits key has, who holds them, and how many wait in this locker; see
-// [holdfast.Operator]. One round trip.
+// [holdfast.Operator]. It costs one round trip.
 func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
 	return l.engine.Inspect(ctx, key, l.backend.Inspect)
 }
@@ -105,7 +105,7 @@ func (l *Locker) Locks(ctx context.Context, prefix string) iter.Seq2[holdfast.St
 }
 
 // ForceUnlock, for operators, takes back all permits of key and reports whether any was taken; see
-// [holdfast.Operator]. A number that Resize has set stays. One round trip.
+// [holdfast.Operator]. A number that Resize has set stays. It costs one round trip.
 func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
 	return l.engine.Force(ctx, key, l.backend.ForceRelease)
 }

@@ -24,8 +24,8 @@ type Elector struct {
 
 // NewElector returns an elector for [gocron.WithDistributedElector] and begins to campaign. All
 // processes use the same key. The options are those of [election.New]. The caller must call Close,
-// before that of locks. It fails on nil locks and bad options; errors of the election are those of
-// IsLeader.
+// before Close of locks. It fails on nil locks and bad options; IsLeader returns the errors of the
+// election.
 func NewElector(locks holdfast.Locker, key string, opts ...holdfast.LockOption) (*Elector, error) {
 	candidate, err := election.New(locks, key, opts...)
 	if err != nil {

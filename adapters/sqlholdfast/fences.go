@@ -67,17 +67,17 @@ func NewFences(d Dialect, table string) (*Fences, error) {
 // Schema returns the statement that creates the table if it does not exist. Run it with your
 // other migrations.
 //
-// A row stays for each key, without the prefix of [holdfast.WithPrefix]: lockers with several prefixes
-// need a table each. It may be deleted when no process can still run that had the key
-// before the row's fence.
+// A row stays for each key, without the prefix of [holdfast.WithPrefix]: lockers with different
+// prefixes need a table each. It may be deleted when no process that had the key before the row's
+// fence can still run.
 func (f *Fences) Schema() string { return f.sql.schema }
 
 // Check marks the fence of a lease, and fails with [ErrStale] if a larger one has been seen:
 // then roll the transaction back. Make it the first statement of the transaction. What follows
 // in it happens before all that a later holder does after its own Check, or not at all.
 //
-// Check waits for the transaction of an earlier holder, up to the end of ctx: see that the
-// database ends those of processes that stand still, as PostgreSQL does with
+// Check waits for the transaction of an earlier holder, up to the end of ctx: make sure
+// that the database ends those of processes that stand still, as PostgreSQL does with
 // idle_in_transaction_session_timeout.
 //
 // It fails with [ErrNoFence] if l is nil or has no fence. Other errors are those of the

@@ -2,7 +2,7 @@ package check
 
 import "strings"
 
-// The names of what belongs to a lock besides its key begin so.
+// The names of what belongs to a lock, other than its key, begin with these.
 const (
 	CounterPrefix    = "redisson_lock_token"   // the fence counter
 	QueuePrefix      = "redisson_lock_queue"   // the list of owners that wait in order
@@ -14,14 +14,13 @@ const (
 	LatchPrefix      = "redisson_unlock_latch" // Java's own notes of releases
 )
 
-// Helpers are all of these. No key may begin so, see Key: it would be part of
-// another lock.
+// Helpers are all of these. No key may begin with one, see Key: it would be part of another lock.
 var Helpers = [...]struct {
 	Prefix string
 	Each   bool // a lock has several, each with an owner or another id behind
 }{{CounterPrefix, false}, {QueuePrefix, false}, {ScoresPrefix, false}, {HeartbeatsPrefix, false}, {PermitsPrefix, false}, {TombstonePrefix, true}, {WishesPrefix, false}, {LatchPrefix, true}}
 
-// ReadHolds, with a number behind it, ends the names of the timeout keys of a read/write lock.
+// ReadHolds, followed by a number, ends the names of the timeout keys of a read/write lock.
 // Java sets them whatever was there before.
 const ReadHolds = ":rwlock_timeout"
 

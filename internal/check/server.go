@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Evicts reports whether a server with this maxmemory-policy may drop a lock that is held, when
-// it runs out of memory.
+// Evicts reports whether a server with this maxmemory-policy may drop a held lock when it runs
+// out of memory.
 func Evicts(policy string) bool { return policy != "noeviction" }
 
-// AtLeast reports whether the version of a server, as "7.0.15", is that or a later one.
+// AtLeast reports whether the version of a server, such as "7.0.15", is that or a later one.
 func AtLeast(version string, major, minor int) bool {
 	first, rest, _ := strings.Cut(version, ".")
 	second, _, _ := strings.Cut(rest, ".")

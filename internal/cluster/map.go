@@ -24,7 +24,7 @@ const (
 	stagger    = 20 * time.Millisecond // from asking one node to asking the next
 )
 
-// Map tells the node of a name. All methods may be called concurrently.
+// Map finds the node of a name. All methods may be called concurrently.
 type Map struct {
 	client rueidis.Client // immutable
 	table  atomic.Pointer[table]
@@ -56,7 +56,7 @@ func New(client rueidis.Client) *Map {
 }
 
 // Node returns the address of the master that has the slot of the name, or "" while that is unknown. It is the
-// name that the node has in client.Nodes(), once the client knows it as well.
+// name that the node has in client.Nodes(), once the client also knows it.
 func (m *Map) Node(name string) string {
 	t := m.table.Load()
 	return t.nodes[t.owner[Slot(name)]]
@@ -180,8 +180,8 @@ func (m *Map) Sharded(ctx context.Context) (bool, error) {
 	return sharded, nil
 }
 
-// refused reports whether a server does not know a command (ERR, a code that rueidis cuts off) or the user may not call
-// it. Other errors, such as LOADING, pass.
+// refused reports whether a server does not know a command (ERR, a code that rueidis cuts off) or the user has no right
+// to call it. Other errors, such as LOADING, pass.
 func refused(err error) bool {
 	if _, ok := rueidis.IsRedisErr(err); !ok {
 		return false

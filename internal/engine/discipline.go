@@ -45,8 +45,8 @@ type Discipline interface {
 type Ticket interface {
 	// Enter makes one attempt to enter the queue, before the waiter sleeps.
 	Enter(ctx context.Context)
-	// Confirm confirms that Redis has granted w the key. waits reports that the grant did
-	// not hold, and that w waits again.
+	// Confirm confirms that Redis has granted w the key. waits reports that the grant no
+	// longer stood, and that w waits again.
 	Confirm(ctx context.Context, w *Waiter) (lease *holdfast.Lease, waits bool, err error)
 	// Decline gives up a grant instead.
 	Decline()

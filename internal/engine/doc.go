@@ -41,8 +41,7 @@
 //  2. share.go, share: a call on plain terms finds a hold here on plain terms, whose tenure is not over.
 //     It gets another section in that hold, without a call to Redis.
 //  3. share.go, shareAgain: if the tenure is over, Redis is asked whether a writer waits. If none does, the
-//     call gets another section, and another tenure begins. With WithMaxHold, Redis is not asked this: step
-//     4.
+//     call gets another section, and another tenure begins. With WithMaxHold, step 4 comes instead.
 //  4. lock.go, firstAttempt: otherwise Redis is asked for a hold. Other plain calls wait for the
 //     answer.
 //  5. share.go, ServeReaders: a hold on plain terms serves all plain waiters together, whether a

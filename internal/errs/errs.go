@@ -22,7 +22,7 @@ var (
 	ErrWaitOver = errors.New("wait over")
 )
 
-// Invalid is ErrInvalidArgument with a text of its own, made as by fmt.Errorf.
+// Invalid is ErrInvalidArgument with a text of its own, made like that of fmt.Errorf.
 func Invalid(format string, args ...any) error { return invalid{fmt.Errorf(format, args...)} }
 
 type invalid struct{ error }
@@ -56,7 +56,7 @@ func Of(what, key string, err error) error {
 }
 
 // HeldHere is ErrNotAcquired with the time for which this locker itself has held the key:
-// perhaps the caller is the holder, and did not pass on the context bound to its lease.
+// perhaps the caller is the holder, and did not pass the context bound to its lease.
 type HeldHere struct {
 	For   time.Duration
 	Label *string // of the call that has it; nil: that of the locker

@@ -8,8 +8,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Credentials has f give the user and the password of each connection of o when it is made; its
-// context ends with the time of a dial. Connections to Sentinels take those of o.Sentinel:
+// Credentials makes f give the user and the password of each connection of o when it is made;
+// its context ends with the time of a dial. Connections to Sentinels take those of o.Sentinel:
 // rueidis asks for both in the same way, and only the address tells the two apart. Call it last.
 func Credentials(o *rueidis.ClientOption, f func(context.Context) (username, password string, err error)) {
 	sentinel, timeout := o.Sentinel, o.Dialer.Timeout

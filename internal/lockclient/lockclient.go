@@ -14,8 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Suit makes o the options of a client that does nothing but lock. Of the times, shorter ones
-// stay.
+// Suit makes o the options of a client that does nothing but lock. It keeps shorter times.
 //
 // The client repeats nothing: the lockers do, where it is safe.
 func Suit(o *rueidis.ClientOption) {
@@ -41,7 +40,7 @@ func atMost(bound, d time.Duration) time.Duration {
 	return min(d, bound)
 }
 
-// New returns a client, or an error, and then nothing is left open: [holdfast.ErrUnavailable]
+// New returns a client, or an error, and then leaves nothing open: [holdfast.ErrUnavailable]
 // if no server answers, or the refusal of one.
 func New(o rueidis.ClientOption) (rueidis.Client, error) {
 	client, err := rueidis.NewClient(o) // which may return a client with an error: one that has dialled in vain

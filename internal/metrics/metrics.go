@@ -1,5 +1,5 @@
-// Package metrics makes metrics of the events of a [holdfast.Observer]. The modules in
-// observe/ hand them to OpenTelemetry and to Prometheus, where they have the same names.
+// Package metrics makes metrics from the events of a [holdfast.Observer]. The modules in observe/
+// hand them to OpenTelemetry and to Prometheus, where they have the same names.
 package metrics
 
 import (

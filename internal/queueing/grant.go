@@ -130,9 +130,8 @@ func (t *ticket) Decline() {
 	t.queue.drop(t)
 }
 
-// Confirm asks Redis whether a grant still holds, and sets the lease that the caller
-// wants. If it does not hold, the waiter enters again, at the end of the queue. It locks
-// the key.
+// Confirm asks Redis whether a grant still stands, and sets the lease that the caller wants. If it
+// does not, the waiter enters again, at the end of the queue. It locks the key.
 func (t *ticket) Confirm(ctx context.Context, w *engine.Waiter) (_ *holdfast.Lease, waits bool, _ error) {
 	d, k := t.queue.in, t.queue.key
 	began, retry := time.Now(), calls.Backoff{}
@@ -188,7 +187,7 @@ func (t *ticket) closed() bool {
 }
 
 // confirmed makes the waiter the holder. It returns nil after Close, or if another grant has
-// come: then one of the two no longer holds.
+// come: then one of the two no longer stands.
 func (t *ticket) confirmed(w *engine.Waiter, start time.Time, reply scripts.Acquired) *holdfast.Lease {
 	q, k := t.queue, t.queue.key
 	k.Lock()
@@ -199,7 +198,7 @@ func (t *ticket) confirmed(w *engine.Waiter, start time.Time, reply scripts.Acqu
 	return q.occupy(t, w, w.Terms, start, reply)
 }
 
-// rejoin lets a waiter enter again after its grant turned out not to hold.
+// rejoin lets a waiter enter again after its grant turned out not to stand.
 func (t *ticket) rejoin(w *engine.Waiter) (_ *holdfast.Lease, waits bool, _ error) {
 	q, k := t.queue, t.queue.key
 	k.Lock()

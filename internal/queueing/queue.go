@@ -66,7 +66,7 @@ type ticket struct {
 	wakeUps    *pubsub.Subscription // Java's; nil: none awaited
 	entered    bool                 // Redis answered an attempt to enter
 	doubt      bool                 // an attempt to enter without an answer may still arrive
-	confirming bool                 // Redis has granted it the key, and its waiter asks whether that still holds
+	confirming bool                 // Redis has granted it the key, and its waiter asks whether that still stands
 	lease      time.Duration        // that the confirmation asks for
 }
 

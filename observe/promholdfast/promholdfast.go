@@ -43,7 +43,7 @@ func WithKeyName(name func(key string) string) Option {
 	return option(func(m *Metrics) { m.keyName = name })
 }
 
-// New returns metrics that are yet to be registered.
+// New returns metrics that are not registered yet.
 func New(opts ...Option) *Metrics {
 	m := &Metrics{}
 	for _, o := range opts {

@@ -1,4 +1,4 @@
-// Package metricstest is the test that the modules in observe/ have in common.
+// Package metricstest is the test that the modules in observe/ share.
 package metricstest
 
 import (
@@ -21,7 +21,7 @@ type Point struct{ Name, Key, Label string }
 // KeyName names a key by its part before the colon.
 func KeyName(key string) string { name, _, _ := strings.Cut(key, ":"); return name }
 
-// Run has a locker go through all that happens to locks, and requires that read finds it.
+// Run makes a locker go through all that happens to locks, and requires that read finds it.
 // read returns the sum of each point, or how often it was recorded if it is a histogram. keys
 // reports whether o names keys by KeyName.
 func Run(t *testing.T, o holdfast.Observer, keys bool, read func() map[Point]float64) {
