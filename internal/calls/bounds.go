@@ -12,7 +12,7 @@ import (
 type Bounds struct {
 	Base    context.Context // all end with it; immutable
 	Timeout time.Duration   // a call has at least this long, at most a quarter more; immutable
-	Hidden  bool            // see Hide; immutable
+	Hidden  bool            // see HideDeadline; immutable
 	current atomic.Pointer[shared]
 }
 

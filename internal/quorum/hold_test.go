@@ -16,7 +16,7 @@ import (
 
 // A node gives unused fence numbers back only if it definitely had the hold since they were
 // made: else others may have had the lock, with numbers of their own.
-func TestG10_SurelyThere(t *testing.T) {
+func TestG10_DefinitelyThere(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, r *harness) {
 		c := r.client(fencing)
 		n := c.nodes[0]
