@@ -24,10 +24,32 @@ func (in *boundContext) Value(key any) any {
 	if e, ok := key.(*Engine); ok && e == in.entry.key().engine {
 		return in
 	}
-	if v := in.Context.Value(key); v == any(in.Context) {
-		return v // this is how package context finds the parent to attach to
+	if key == attachKey {
+		return in.Context
 	}
 	return in.parent.Value(key)
+}
+
+// attachKey is the key by which package context finds the parent to attach to. Only for this one, a bound
+// context asks the context that ends with the entry. Were both parents asked for others, the calls would
+// double with each lease to which a context is bound.
+var attachKey = func() any {
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	asked := &question{Context: over}
+	_ = context.Cause(asked)
+	return asked.key
+}()
+
+// question is a context that notes the key that it is asked for.
+type question struct {
+	context.Context
+	key any
+}
+
+func (q *question) Value(key any) any {
+	q.key = key
+	return nil
 }
 
 // boundTo returns the entry that ctx re-enters on the key of this name, or nil.

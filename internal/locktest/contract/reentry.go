@@ -2,6 +2,7 @@ package contract
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -16,6 +17,7 @@ var reentryCases = []testCase{
 	{"Reentry_CountsAndAnyOrderOfUnlock", ofOneHolder, defaults, reentryOrders},
 	{"Reentry_ByEveryCall", anywhere, defaults, reentryByEveryCall},
 	{"Reentry_TwoKeys", anywhere, defaults, reentryTwoKeys},
+	{"Reentry_AValueIsAskedForOnce", anywhere, defaults, reentryValues},
 	{"Reentry_OnlyOnTheSameLockerAndKey", ofOneHolder, defaults, reentryElsewhere},
 	{"Reentry_ADeadLeaseNeverReenters", anywhere, defaults, reentryDead},
 	{"Reentry_RefusesTerms", anywhere, defaults, reentryTerms},
@@ -195,6 +197,35 @@ func reentryCancelled(c *harness) {
 	require.Equal(c.T, 1, c.Entries("k"))
 	c.unlock(l)
 	c.free("k")
+}
+
+// A context that is bound to many leases, as LockAll binds one, asks its parent for a value once, and attaches
+// others to itself.
+func reentryValues(c *harness) {
+	asked := &counted{Context: c.ctx}
+	var ctx context.Context = asked
+	for i := range 12 {
+		l := locktest.Lock(c.T, c.Locker, c.ctx, fmt.Sprint("k", i))
+		defer c.unlock(l)
+		ctx = l.Bind(ctx)
+	}
+	asked.calls = 0
+	require.Nil(c.T, ctx.Value(counted{}))
+	require.Equal(c.T, 1, asked.calls)
+	_, cancel := context.WithCancel(ctx)
+	cancel()
+	require.Equal(c.T, 1, asked.calls)
+}
+
+// counted is a context that counts the values that it is asked for.
+type counted struct {
+	context.Context
+	calls int
+}
+
+func (c *counted) Value(key any) any {
+	c.calls++
+	return c.Context.Value(key)
 }
 
 func reentryLost(c *harness) {
