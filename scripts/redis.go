@@ -19,8 +19,8 @@ import (
 
 // Redis runs the scripts on one Redis: a server, a Sentinel set, or a Redis Cluster, there on the node that has the key's
 // slot. Its methods may be called concurrently. Each is one round trip unless it says otherwise. It takes one more where
-// Redis does not know the script yet or names another node, and one call also asks whether Redis is too old. Otherwise
-// they send nothing twice by themselves. They wait until the reply comes or ctx ends, and should be given a deadline.
+// Redis does not know the script yet or names another node, and one call also asks whether Redis is too old. They
+// repeat by themselves only what has not run. They wait until the reply comes or ctx ends, and should be given a deadline.
 // [OutcomeOf] says what an error means.
 type Redis struct {
 	RedisSettings // immutable after NewRedis

@@ -35,7 +35,7 @@ var readmeRows = []struct{ work, workload, figure, unit, why string }{
 func (r *Results) Readme() string {
 	first := r.find(readmeRows[0].workload)
 	var rows strings.Builder
-	var why, failed string
+	var why, failed, all string
 	for _, row := range readmeRows {
 		w := r.find(row.workload)
 		fmt.Fprintf(&rows, "| %s |", row.work)
@@ -50,7 +50,10 @@ func (r *Results) Readme() string {
 			}
 			if slices.ContainsFunc(w.Notes, func(n string) bool { return strings.HasPrefix(n, s+" failed in round ") }) {
 				cell += " †"
-				failed = "\n† Some rounds left waiters asleep; all did where no figure stands.\n"
+				failed = "\n† Some rounds left waiters asleep.\n"
+				if math.IsNaN(v) {
+					all = "All did where there is no figure.\n"
+				}
 			}
 			fmt.Fprintf(&rows, " %s |", cell)
 		}
@@ -61,7 +64,7 @@ func (r *Results) Readme() string {
 	}
 	return "| | " + strings.Join(readmeColumns, " | ") + " |\n|---|" + strings.Repeat("---:|", len(readmeColumns)) + "\n" + rows.String() +
 		fmt.Sprintf("\nMedians of %d rounds on one machine that server and clients share (%s;\n%s).\n%s",
-			len(first.Rounds), r.Machine, first.Measured, why) + failed
+			len(first.Rounds), r.Machine, first.Measured, why) + failed + all
 }
 
 // bestMedian returns the best figure among the README's columns.
