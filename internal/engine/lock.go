@@ -177,7 +177,7 @@ func (e *Engine) firstAttempt(ctx context.Context, k *Key, t Terms, onPlace func
 	}
 	if lease == nil {
 		if lease = e.Take(k, a, e.Calls.Since(a.Start)); lease != nil {
-			k.ServeReaders()
+			k.ServeReaders(a.Hold)
 		}
 	}
 	if lease != nil {

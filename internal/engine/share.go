@@ -62,7 +62,7 @@ func (e *Engine) shareAgain(ctx context.Context, k *Key, t Terms) *holdfast.Leas
 	}
 	h.extras.tenure = now
 	lease := h.admit(now)
-	k.ServeReaders()
+	k.ServeReaders(h)
 	return lease
 }
 
@@ -73,16 +73,15 @@ func (h *Hold) admit(since time.Duration) *holdfast.Lease {
 	return &s.first.lease
 }
 
-// ServeReaders serves the waiters that may share the newest hold of the key, which is locked. A
-// discipline calls it when Redis has granted that hold.
-func (k *Key) ServeReaders() {
-	e := k.engine
-	if !e.SharedHolds || k.oldest == nil || !k.oldest.prev.plain {
+// ServeReaders serves the waiters that may share a hold of the key, which is locked. A discipline calls it
+// when Redis has granted that hold.
+func (k *Key) ServeReaders(h *Hold) {
+	if !k.engine.SharedHolds || !h.plain {
 		return
 	}
 	for w := range k.All() {
 		if w.Terms.Plain() {
-			k.Serve(w, k.oldest.prev.admit(w.Since))
+			k.Serve(w, h.admit(w.Since))
 		}
 	}
 }

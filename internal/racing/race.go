@@ -252,7 +252,7 @@ func (r *racing) serve(k *engine.Key, p *race, a engine.Attempt, asked engine.Te
 		r.usualReleases(k).Note(time.Duration(n << 10))
 	}
 	k.Serve(w, lease)
-	k.ServeReaders()
+	k.ServeReaders(a.Hold)
 	return true
 }
 
