@@ -148,33 +148,3 @@ func (e *Engine) install(h *Hold, how holdfast.How, since time.Duration) *holdfa
 	e.observer.acquired(&s.first, how, since)
 	return &s.first.lease
 }
-
-// Outage is a time without answers from Redis.
-type Outage struct {
-	since time.Time // start of the first attempt that failed
-	Err   error     // of the last one
-}
-
-// Note begins, extends or ends an outage with the result of an attempt.
-func (out *Outage) Note(a Attempt) *Outage {
-	if a.Err == nil {
-		return nil
-	}
-	if out == nil {
-		out = &Outage{since: a.Start}
-	}
-	out.Err = a.Known()
-	return out
-}
-
-// Overdue says why w must not wait any longer after a failed attempt: Redis refused it, or
-// did not answer for too long. nil: w may wait.
-func (k *Key) Overdue(w *Waiter, a Attempt, out *Outage) error {
-	if !a.retryable() {
-		return a.Known()
-	}
-	if min(time.Since(out.since), k.engine.Calls.Now()-w.Since) >= *k.engine.MaxOutage {
-		return out.Err
-	}
-	return nil
-}

@@ -8,7 +8,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/errs"
-	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/scripts"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
@@ -102,34 +101,23 @@ func (e *Engine) awaitEarlier(ctx context.Context, name string, serial chan<- st
 // call may have set it.
 func (e *Engine) countIn(ctx context.Context, outer *entry, wait bool) (doubt bool, err error) {
 	s := outer.section
-	began, retry := time.Now(), calls.Backoff{}
-	for {
+	err = e.RideOut(ctx, wait, func(ctx context.Context) error {
 		if over := outer.Err(); over != nil {
-			return doubt, over
+			return over
 		}
 		n, _ := s.count()
-		bounded, done := e.Calls.ContextFor(ctx)
-		_, err := e.recount(bounded, s, n+1)
+		_, err := e.recount(ctx, s, n+1)
 		err = scripts.AsLapsed(err)
-		done()
-		outcome := scripts.OutcomeOf(err)
-		switch outcome {
-		case scripts.Done:
-			return false, nil
-		case scripts.Unknown, scripts.Doubtful:
+		switch outcome := scripts.OutcomeOf(err); {
+		case outcome == scripts.Done:
+			doubt = false
+		case outcome.MayHaveRun():
 			doubt = true
 			s.taint()
 		}
-		if ctx.Err() == nil {
-			if outcome.Final() || !wait || time.Since(began) >= *e.MaxOutage {
-				return doubt, calls.Known(err)
-			}
-			loop.Sleep(retry.Next(e.Lease), ctx.Done())
-		}
-		if ctx.Err() != nil {
-			return doubt, errs.EndedBy(ctx, calls.Known(err))
-		}
-	}
+		return err
+	})
+	return doubt, err
 }
 
 // recount makes one call to set the count, and a label of the hold's own. A hold that is no longer

@@ -2,12 +2,9 @@ package engine
 
 import (
 	"context"
-	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/errs"
-	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
@@ -60,32 +57,31 @@ func (e *Engine) beside(ctx context.Context, name string, t Terms, writer *entry
 		k.End()
 		k.Unlock()
 	}()
-	for began, retry := time.Now(), (calls.Backoff{}); ; {
-		bounded, done := e.Calls.ContextFor(ctx)
-		a := e.Attempt(bounded, k, t, 1)
-		done()
+	err = e.RideOut(ctx, wait, func(ctx context.Context) error {
+		a := e.Attempt(ctx, k, t, 1)
 		k.Lock()
 		lease = e.Take(k, a, e.Calls.Since(a.Start))
 		closed := k.closed
 		k.Unlock()
-		if lease != nil {
-			return e.handOut(ctx, lease)
-		}
 		e.Undo(a.Orphan)
 		over := writer.Err()
 		switch {
-		case ctx.Err() != nil:
-			return nil, errs.EndedBy(ctx, a.Known())
+		case lease != nil:
+			return nil
 		case closed:
-			return nil, holdfast.ErrClosed
+			return holdfast.ErrClosed
 		case over != nil:
-			return nil, over
-		case a.Err == nil && a.Hold == nil: // Redis has neither the writer nor, for its sake, the reader
-			e.writers.lose(writer.section.hold, watchdog.ErrNotOurs)
-			return nil, errs.Lost(watchdog.ErrNotOurs)
-		case !wait || a.Hold == nil && !a.retryable() || time.Since(began) >= *e.MaxOutage:
-			return nil, a.Known()
+			return over
+		case a.Err != nil:
+			return a.Err
+		case a.Hold != nil: // lost since
+			return ErrTooLate
 		}
-		loop.Sleep(retry.Next(e.Lease), ctx.Done())
+		e.writers.lose(writer.section.hold, watchdog.ErrNotOurs) // Redis has neither the writer nor, for its sake, the reader
+		return errs.Lost(watchdog.ErrNotOurs)
+	})
+	if err != nil {
+		return nil, err
 	}
+	return e.handOut(ctx, lease)
 }

@@ -118,7 +118,7 @@ func DoneBefore(ctx context.Context) error {
 	return over(ctx)
 }
 
-// LeaseOver reports whether an error of Unlock says that the lease had ended before, and not only
+// LeaseOver reports whether an error, as of Unlock, says that the lease had ended before, and not only
 // that its release has failed.
 func LeaseOver(err error) bool {
 	return errors.Is(err, holdfast.ErrLost) || errors.Is(err, holdfast.ErrReleased) || errors.Is(err, holdfast.ErrClosed) ||

@@ -134,43 +134,29 @@ func (t *ticket) Decline() {
 // does not, the waiter enters again, at the end of the queue. It locks the key.
 func (t *ticket) Confirm(ctx context.Context, w *engine.Waiter) (_ *holdfast.Lease, waits bool, _ error) {
 	d, k := t.queue.in, t.queue.key
-	began, retry := time.Now(), calls.Backoff{}
 	lease := w.Terms.Lease // the call may outlast the waiter
 	for !t.closed() {
-		start := time.Now()
-		bounded, done := d.engine.Calls.ContextFor(ctx)
-		reply, err := calls.DetachedNoted(bounded, d.engine.Calls, k.Name, func(ctx context.Context) (scripts.Acquired, error) {
-			return d.backend.Confirm(ctx, k.Name, t.owner, lease)
+		start, reply := time.Time{}, scripts.Acquired{}
+		err := d.engine.RideOut(ctx, true, func(ctx context.Context) (err error) {
+			start = time.Now()
+			reply, err = calls.DetachedNoted(ctx, d.engine.Calls, k.Name, func(ctx context.Context) (scripts.Acquired, error) {
+				return d.backend.Confirm(ctx, k.Name, t.owner, lease)
+			})
+			if err == nil && reply.OK && time.Since(start) >= lease-watchdog.Margin(lease) {
+				return engine.ErrTooLate
+			}
+			return scripts.AsLapsed(err)
 		})
-		err = scripts.AsLapsed(err)
-		done()
 		switch {
 		case err != nil:
+			t.Decline()
+			return nil, false, err
 		case !reply.OK:
 			return t.rejoin(w)
-		case time.Since(start) < lease-watchdog.Margin(lease):
-			if held := t.confirmed(w, start, reply); held != nil {
-				return held, false, nil
-			}
-			continue
-		default:
-			err = engine.ErrTooLate
 		}
-		failed, over := calls.Known(err), ctx.Err() != nil
-		if over {
-			failed = errs.EndedBy(ctx, failed)
+		if held := t.confirmed(w, start, reply); held != nil {
+			return held, false, nil
 		}
-		if over || scripts.OutcomeOf(err).Final() || time.Since(began) >= *d.engine.MaxOutage {
-			t.Decline()
-			return nil, false, failed
-		}
-		pause := time.NewTimer(retry.Next(d.engine.Lease))
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-		case <-d.engine.Closed():
-		}
-		pause.Stop()
 	}
 	return nil, false, holdfast.ErrClosed
 }

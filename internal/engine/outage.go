@@ -1,0 +1,71 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/calls"
+	"github.com/holdfast-go/holdfast/internal/errs"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// RideOut repeats a call until it succeeds, or fails in a way that no repetition cures: Redis refuses it,
+// or its error says that a lease is over. RideOut also ends with ctx, with the engine, and MaxOutage after
+// it began. Without wait, it makes the call once.
+func (e *Engine) RideOut(ctx context.Context, wait bool, call func(context.Context) error) error {
+	began, retry := time.Now(), calls.Backoff{}
+	for {
+		bounded, done := e.Calls.ContextFor(ctx)
+		err := call(bounded)
+		done()
+		if err == nil || errs.LeaseOver(err) {
+			return err
+		}
+		if ctx.Err() == nil {
+			if scripts.OutcomeOf(err).Final() || !wait || time.Since(began) >= *e.MaxOutage {
+				return calls.Known(err)
+			}
+			pause := time.NewTimer(retry.Next(e.Lease))
+			select {
+			case <-pause.C:
+			case <-ctx.Done():
+			case <-e.closed:
+				return holdfast.ErrClosed
+			}
+		}
+		if ctx.Err() != nil {
+			return errs.EndedBy(ctx, calls.Known(err))
+		}
+	}
+}
+
+// Outage is a time without answers from Redis.
+type Outage struct {
+	since time.Time // start of the first attempt that failed
+	Err   error     // of the last one
+}
+
+// Note begins, extends or ends an outage with the result of an attempt.
+func (out *Outage) Note(a Attempt) *Outage {
+	if a.Err == nil {
+		return nil
+	}
+	if out == nil {
+		out = &Outage{since: a.Start}
+	}
+	out.Err = a.Known()
+	return out
+}
+
+// Overdue says why w must not wait any longer after a failed attempt: Redis refused it, or
+// did not answer for too long. nil: w may wait.
+func (k *Key) Overdue(w *Waiter, a Attempt, out *Outage) error {
+	if !a.retryable() {
+		return a.Known()
+	}
+	if min(time.Since(out.since), k.engine.Calls.Now()-w.Since) >= *k.engine.MaxOutage {
+		return out.Err
+	}
+	return nil
+}
