@@ -86,23 +86,21 @@ func (e *Engine) tryOrWait(ctx context.Context, name string, t Terms, onPlace fu
 	if ctx.Err() != nil {
 		return nil, nil, nil, errs.DoneBefore(ctx)
 	}
-	switch en := e.boundTo(ctx, name); {
-	case e.readers != nil && (en == nil || en.Err() != nil) && e.upgrades(ctx, name):
-		return nil, nil, nil, holdfast.ErrUpgrade
-	case en != nil:
-		lease, err = e.reenter(ctx, en, t, wait)
-		return lease, nil, nil, err
-	case e.writers != nil:
-		if writer := e.writers.boundTo(ctx, name); writer != nil {
-			lease, err = e.beside(ctx, name, t, writer, wait)
+	en := e.boundTo(ctx, name)
+	if e.paired() {
+		if lease, err = e.lockPaired(ctx, name, t, en, wait); lease != nil || err != nil {
 			return lease, nil, nil, err
 		}
+	}
+	if en != nil {
+		lease, err = e.reenter(ctx, en, t, wait)
+		return lease, nil, nil, err
 	}
 	sh := e.shardOf(name)
 	sh.Lock()
 	k = sh.keys[name]
-	if e.SharedHolds && k != nil && !sh.closed {
-		if lease = k.share(t, e.Calls.Now()); lease != nil {
+	if e.SharedHolds {
+		if lease = k.share(t); lease != nil {
 			sh.Unlock()
 			lease, err = e.handOut(ctx, lease)
 			return lease, nil, nil, err

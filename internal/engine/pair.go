@@ -29,11 +29,24 @@ func (en *entry) pin() error {
 	return over
 }
 
-// upgrades reports whether ctx is bound to a live lease of a reader on the key of this name. A
-// writer would wait for it.
-func (e *Engine) upgrades(ctx context.Context, name string) bool {
-	en := e.readers.boundTo(ctx, name)
-	return en != nil && en.Err() == nil
+// paired reports whether the engine is of one half of a read/write lock.
+func (e *Engine) paired() bool { return e.readers != nil || e.writers != nil }
+
+// lockPaired does what a Lock of a half does before any other: it refuses a writer whose caller is a
+// reader, for which it would wait, and takes the key beside a writer that is the caller of a reader. en
+// is the entry that ctx re-enters, or nil. Without a lease and an error, the Lock goes on as any other.
+func (e *Engine) lockPaired(ctx context.Context, name string, t Terms, en *entry, wait bool) (*holdfast.Lease, error) {
+	switch {
+	case e.readers != nil && (en == nil || en.Err() != nil):
+		if reader := e.readers.boundTo(ctx, name); reader != nil && reader.Err() == nil {
+			return nil, holdfast.ErrUpgrade
+		}
+	case e.writers != nil && en == nil:
+		if writer := e.writers.boundTo(ctx, name); writer != nil {
+			return e.beside(ctx, name, t, writer, wait)
+		}
+	}
+	return nil, nil
 }
 
 // beside takes the key for a reader that writer calls. It does not wait for others, and rides out

@@ -14,13 +14,16 @@ import (
 
 // share begins another section in a hold of the key, without a call to Redis, and returns its lease. It
 // returns nil if no hold may be shared, or if its tenure is over. Then Redis is asked, so that writers
-// of this process and of others get their turn. The key is locked.
-func (k *Key) share(t Terms, since time.Duration) *holdfast.Lease {
-	h := k.shared(t)
-	if h == nil || since-h.extras.tenure >= k.engine.LocalHandover {
+// of this process and of others get their turn. The key is locked; it may be nil.
+func (k *Key) share(t Terms) *holdfast.Lease {
+	if k == nil || k.closed {
 		return nil
 	}
-	return h.admit(since)
+	h, now := k.shared(t), k.engine.Calls.Now()
+	if h == nil || now-h.extras.tenure >= k.engine.LocalHandover {
+		return nil
+	}
+	return h.admit(now)
 }
 
 // shared is the newest hold of the key, which is locked, that callers with these terms may share; nil:
