@@ -86,7 +86,12 @@ func (q *queue) passed(reply scripts.FairReleased) {
 // from the first attempt of its owner to enter, as Redis cannot have granted it before; no
 // later reply moves that.
 func (q *queue) trusted(t *ticket, g scripts.Grant) bool {
-	return q.in.engine.Replicas == 0 && t.w.Terms.Plain() && (g.Fence > 0 || !q.in.engine.Fencing) && (time.Since(t.start) < min(g.Lease, q.in.engine.Lease)/2 || planted.TrustFromGrant)
+	e := q.in.engine
+	early := time.Since(t.start) < min(g.Lease, e.Lease)/2
+	return (early || planted.TrustFromGrant) &&
+		e.Replicas == 0 && // otherwise the confirmation waits for them
+		t.w.Terms.Plain() && // the grant has the lease and the label of the locker, not those of the call
+		(g.Fence > 0 || !e.Fencing) // if Redis could not count, the confirmation says why
 }
 
 // grant makes a waiter the holder.
