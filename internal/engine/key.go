@@ -11,13 +11,13 @@ import (
 // Key is what this locker knows of one key. It exists while the key is held, wanted
 // or being released here. Guarded by its shard's lock.
 type Key struct {
-	*shard             // immutable
-	Name      string   // in Redis, see nameOf; immutable
-	oldest    *Hold    // the oldest hold, of a ring: the newest is before it; nil: not held here
-	waiters   *waiters // nil until the first waiter
-	releasing *Hold    // the last of those being released; nil: none
-	calls     int32    // first attempts, releases and loops under way
-	asking    int      // first attempts under way whose holds may be shared
+	*shard                  // immutable
+	Name           string   // in Redis, see nameOf; immutable
+	oldest         *Hold    // the oldest hold, of a ring: the newest is before it; nil: not held here
+	waiters        *waiters // nil until the first waiter
+	releasing      *Hold    // the last of those being released; nil: none
+	calls          int32    // first attempts, releases and loops under way
+	sharedAttempts int      // first attempts under way whose holds may be shared
 }
 
 // NewKey returns the state of a key that is neither held nor wanted here.

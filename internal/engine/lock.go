@@ -109,10 +109,10 @@ func (e *Engine) tryOrWait(ctx context.Context, name string, t Terms, onPlace fu
 	switch {
 	case sh.closed:
 		err = holdfast.ErrClosed
-	case e.asks(k, t, wait):
+	case e.mayAttempt(k, t, wait):
 		k = e.begin(sh, name)
 		if e.SharedHolds && t.Plain() {
-			k.asking++
+			k.sharedAttempts++
 		}
 		sh.Unlock()
 		lease, w, err = e.firstAttempt(ctx, k, t, onPlace, wait)
@@ -136,8 +136,8 @@ func (e *Engine) tryOrWait(ctx context.Context, name string, t Terms, onPlace fu
 	return nil, k, w, nil
 }
 
-// asks reports whether a caller makes an attempt of its own. The key's shard is locked.
-func (e *Engine) asks(k *Key, t Terms, wait bool) bool {
+// mayAttempt reports whether a caller makes an attempt of its own. The key's shard is locked.
+func (e *Engine) mayAttempt(k *Key, t Terms, wait bool) bool {
 	switch {
 	case k == nil, !wait && k.Idle(): // nobody here has it or wants it
 		return true
@@ -146,12 +146,12 @@ func (e *Engine) asks(k *Key, t Terms, wait bool) bool {
 	case !e.ManyHolds || k.FirstWaiter() != nil: // those that wait here come first
 		return false
 	}
-	return !wait || k.calls < mostAtOnce && !k.Asking(t)
+	return !wait || k.calls < mostAtOnce && !k.HasSharedAttempt(t)
 }
 
-// Asking reports whether a first attempt is under way that serves a waiter with these terms too, if it
-// succeeds. The key is locked.
-func (k *Key) Asking(t Terms) bool { return k.asking > 0 && t.Plain() }
+// HasSharedAttempt reports whether a first attempt is under way that serves a waiter with these terms
+// too, if it succeeds. The key is locked.
+func (k *Key) HasSharedAttempt(t Terms) bool { return k.sharedAttempts > 0 && t.Plain() }
 
 // firstAttempt makes the first attempt for a key on the caller's goroutine, which saves an uncontended
 // lock a fifth of its time. The caller found nobody here; with Config.ManyHolds, nobody who waits. A
@@ -170,8 +170,8 @@ func (e *Engine) firstAttempt(ctx context.Context, k *Key, t Terms, onPlace func
 	done()
 
 	k.Lock()
-	if k.Asking(t) {
-		k.asking--
+	if k.HasSharedAttempt(t) {
+		k.sharedAttempts--
 	}
 	if lease == nil {
 		if lease = e.Take(k, a, e.Calls.Since(a.Start)); lease != nil {

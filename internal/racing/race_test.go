@@ -24,9 +24,9 @@ func (nowhere) Calls() *calls.Calls { return calls.New(time.Minute, nil) }
 func discipline(t *testing.T) *racing {
 	c, err := engine.Configure("test", "New", nil, nil)
 	require.NoError(t, errors.Join(err, c.Check()))
-	r := newRacing(nowhere{}, c)
-	t.Cleanup(func() { require.NoError(t, r.engine.Close()) })
-	return r
+	d := newRacing(nowhere{}, c)
+	t.Cleanup(func() { require.NoError(t, d.engine.Close()) })
+	return d
 }
 
 // live is a subscription that has received some messages.
@@ -53,9 +53,9 @@ func TestG4_AReleaseStepsBackForTheOtherListeners(t *testing.T) {
 		"not released":       {time.Second, true, true, scripts.Released{}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := discipline(t)
-			k := r.engine.NewKey("k")
-			r.engine.LocalHandover = c.handover
+			d := discipline(t)
+			k := d.engine.NewKey("k")
+			d.engine.LocalHandover = c.handover
 			if c.waits {
 				k.Push(engine.NewWaiter(engine.Terms{}, nil, 0))
 			}
@@ -63,9 +63,9 @@ func TestG4_AReleaseStepsBackForTheOtherListeners(t *testing.T) {
 				ensureRace(k).sub = live(7)
 				ensureRace(k).running = true // as with several holds
 			}
-			r.BeforeRelease(k)
+			d.BeforeRelease(k)
 			require.Equal(t, c.hear, raceOf(k) != nil && raceOf(k).turns.coming == 1)
-			r.AfterRelease(k, c.released)
+			d.AfterRelease(k, c.released)
 			if c.hear {
 				require.Zero(t, raceOf(k).turns.coming)
 				require.Equal(t, c.distance == 0, raceOf(k).probe, "the loop tries at once, unless others have their turns")
@@ -88,19 +88,19 @@ func TestG4_AReleaseStepsBackForTheOtherListeners(t *testing.T) {
 
 // A key has at most one call or loop under way. Its end settles the key.
 func TestNothingBeginsWhileACallIsUnderWay(t *testing.T) {
-	r := discipline(t)
-	k := r.engine.NewKey("k")
+	d := discipline(t)
+	k := d.engine.NewKey("k")
 	k.Go(func() {})
 	k.Push(engine.NewWaiter(engine.Terms{}, nil, 0))
-	r.Settle(k) // else a loop begins, and panics
+	d.Settle(k) // else a loop begins, and panics
 }
 
 // The state of a key without waiters stays while a call for it is under way.
 func TestNothingEndsWhileACallIsUnderWay(t *testing.T) {
-	r := discipline(t)
-	k := r.engine.NewKey("k")
+	d := discipline(t)
+	k := d.engine.NewKey("k")
 	k.Go(func() {})
 	ensureRace(k)
-	r.Settle(k)
+	d.Settle(k)
 	require.NotNil(t, raceOf(k))
 }

@@ -23,129 +23,129 @@ type racing struct {
 func New(backend Backend, c engine.Config) *engine.Engine { return newRacing(backend, c).engine }
 
 func newRacing(backend Backend, c engine.Config) *racing {
-	r := &racing{backend: backend}
+	d := &racing{backend: backend}
 	if b, splits := backend.(Splitting); splits {
-		r.delay = b.RetryDelay
+		d.delay = b.RetryDelay
 	}
-	r.engine = engine.New(backend, r, c)
-	return r
+	d.engine = engine.New(backend, d, c)
+	return d
 }
 
-func (r *racing) usualReleases(k *engine.Key) *calls.Average {
-	return &r.usual[k.Shard()]
+func (d *racing) usualReleases(k *engine.Key) *calls.Average {
+	return &d.usual[k.Shard()]
 }
 
-func (r *racing) Join(k *engine.Key, w *engine.Waiter) engine.Ticket {
-	if r.engine.ManyHolds && !k.Asking(w.Terms) { // nobody else need be about to begin the loop
-		r.Settle(k)
+func (d *racing) Join(k *engine.Key, w *engine.Waiter) engine.Ticket {
+	if d.engine.ManyHolds && !k.HasSharedAttempt(w.Terms) { // nobody else need be about to begin the loop
+		d.Settle(k)
 	}
 	return nil
 }
 
-func (r *racing) Refused(k *engine.Key, _ *engine.Waiter, a engine.Attempt) {
-	p := ensureRace(k)
+func (d *racing) Refused(k *engine.Key, _ *engine.Waiter, a engine.Attempt) {
+	r := ensureRace(k)
 	a = k.NoteResult(a)
-	p.outage = p.outage.Note(a)
-	p.contended, p.why = p.contended || a.Err == nil, a.Why
-	if r.engine.ManyHolds { // there may be others
-		r.engine.Undo(a.Orphan)
+	r.outage = r.outage.Note(a)
+	r.contended, r.why = r.contended || a.Err == nil, a.Why
+	if d.engine.ManyHolds { // there may be others
+		d.engine.Undo(a.Orphan)
 	} else {
-		p.orphan = a.Orphan
+		r.orphan = a.Orphan
 	}
 }
 
-func (r *racing) WaiterLeft(k *engine.Key, _ *engine.Waiter) {
-	if p := raceOf(k); p != nil && k.FirstWaiter() == nil {
-		p.look()
+func (d *racing) WaiterLeft(k *engine.Key, _ *engine.Waiter) {
+	if r := raceOf(k); r != nil && k.FirstWaiter() == nil {
+		r.look()
 	}
 }
 
-func (r *racing) WaitError(k *engine.Key, _ *engine.Waiter) error {
-	switch p := raceOf(k); {
-	case p != nil && p.outage != nil:
-		return p.outage.Err
-	case p != nil && p.why != nil:
-		return p.why
+func (d *racing) WaitError(k *engine.Key, _ *engine.Waiter) error {
+	switch r := raceOf(k); {
+	case r != nil && r.outage != nil:
+		return r.outage.Err
+	case r != nil && r.why != nil:
+		return r.why
 	}
 	return k.NotAcquired()
 }
 
-func (r *racing) Next(k *engine.Key, _ *engine.Hold) *engine.Waiter {
+func (d *racing) Next(k *engine.Key, _ *engine.Hold) *engine.Waiter {
 	w := k.FirstWaiter()
 	if w == nil || !w.Terms.Plain() {
 		return nil
 	}
 	k.Remove(w)
 	if k.FirstWaiter() == nil {
-		r.Settle(k)
+		d.Settle(k)
 	}
 	return w
 }
 
-func (r *racing) Release(ctx context.Context, h *engine.Hold, lastFence int64) (scripts.Released, error) {
-	return r.backend.Release(ctx, h.Key.Name, h.Owner, lastFence)
+func (d *racing) Release(ctx context.Context, h *engine.Hold, lastFence int64) (scripts.Released, error) {
+	return d.backend.Release(ctx, h.Key.Name, h.Owner, lastFence)
 }
 
-func (r *racing) GiveUp(ctx context.Context, name, owner string) error {
-	_, err := r.backend.GiveUp(ctx, name, owner)
+func (d *racing) GiveUp(ctx context.Context, name, owner string) error {
+	_, err := d.backend.GiveUp(ctx, name, owner)
 	return err
 }
 
-func (r *racing) BeforeRelease(k *engine.Key) {
-	if p := raceOf(k); p != nil {
-		if p.before = p.seen(); p.before.Live {
-			p.turns.departs()
+func (d *racing) BeforeRelease(k *engine.Key) {
+	if r := raceOf(k); r != nil {
+		if r.before = r.seen(); r.before.Live {
+			r.turns.departs()
 		}
 	}
 }
 
 // AfterRelease begins the turns of the other processes, if there are waiters here.
-func (r *racing) AfterRelease(k *engine.Key, released scripts.Released) {
-	if p := raceOf(k); p != nil {
-		p.turns.departed()
+func (d *racing) AfterRelease(k *engine.Key, released scripts.Released) {
+	if r := raceOf(k); r != nil {
+		r.turns.departed()
 	}
-	if released.Ours && k.FirstWaiter() != nil && r.engine.LocalHandover > 0 {
-		p, others := ensureRace(k), released.Listeners
-		if p.before.Live {
+	if released.Ours && k.FirstWaiter() != nil && d.engine.LocalHandover > 0 {
+		r, others := ensureRace(k), released.Listeners
+		if r.before.Live {
 			others--
 		}
-		p.turns.stepBack(others, p.before, time.Now(), r.engine.RTT())
-		if p.before.Live && released.Listeners > 0 { // otherwise it has published nothing
-			p.turns.published()
+		r.turns.stepBack(others, r.before, time.Now(), d.engine.RTT())
+		if r.before.Live && released.Listeners > 0 { // otherwise it has published nothing
+			r.turns.published()
 		}
-		p.contended = p.contended || others > 0
+		r.contended = r.contended || others > 0
 	}
-	if p := raceOf(k); p != nil && p.turns.active() {
-		p.look() // the next probe may be sooner
-	} else if p != nil {
-		p.hurry()
-	}
-}
-
-func (r *racing) HoldLost(k *engine.Key, _ *engine.Hold) {
-	if p := raceOf(k); p != nil {
-		p.hurry()
+	if r := raceOf(k); r != nil && r.turns.active() {
+		r.look() // the next probe may be sooner
+	} else if r != nil {
+		r.hurry()
 	}
 }
 
-func (r *racing) Settle(k *engine.Key) {
-	p := raceOf(k)
+func (d *racing) HoldLost(k *engine.Key, _ *engine.Hold) {
+	if r := raceOf(k); r != nil {
+		r.hurry()
+	}
+}
+
+func (d *racing) Settle(k *engine.Key) {
+	r := raceOf(k)
 	switch {
-	case k.FirstWaiter() != nil && (r.engine.ManyHolds || !k.Busy() && !k.Held()):
-		if p = ensureRace(k); !p.running {
-			p.running = true
-			k.Go(func() { r.run(k) })
+	case k.FirstWaiter() != nil && (d.engine.ManyHolds || !k.Busy() && !k.Held()):
+		if r = ensureRace(k); !r.running {
+			r.running = true
+			k.Go(func() { d.run(k) })
 		}
 	case k.Busy(): // the end of that call settles it
-		if p != nil && k.FirstWaiter() == nil {
-			p.look()
+		if r != nil && k.FirstWaiter() == nil {
+			r.look()
 		}
 	case k.FirstWaiter() == nil:
-		if p != nil {
-			if p.sub != nil {
-				p.sub.Close()
+		if r != nil {
+			if r.sub != nil {
+				r.sub.Close()
 			}
-			r.engine.Undo(p.orphan)
+			d.engine.Undo(r.orphan)
 			k.SetState(nil)
 		}
 		if !k.Held() {
