@@ -74,7 +74,7 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 	if reply.Grant.Lease > 0 {
 		q.foreign = false
 	}
-	q.passed(scripts.FairReleased{HeartbeatSoon: reply.HeartbeatSoon, Grant: reply.Grant})
+	q.noteGrant(scripts.FairReleased{HeartbeatSoon: reply.HeartbeatSoon, Grant: reply.Grant})
 }
 
 // Enter makes the first attempt of a waiter that enters by itself.
@@ -164,7 +164,7 @@ func (q *queue) haveLeft(reply scripts.FairReleased, a engine.Attempt, list []le
 		if !q.wanting() { // no other call would show that the outage has ended
 			q.enterOutage, q.outage = nil, nil
 		}
-		q.passed(reply)
+		q.noteGrant(reply)
 		return nil
 	case scripts.Refused:
 		return nil

@@ -23,21 +23,21 @@ func (d *queued) receive(name, message string) {
 	if g, ok := scripts.ParseGrant(name, message); ok && d.signed(g.Owner) {
 		g.Owner = strings.Clone(g.Owner) // the message may be large
 		d.engine.Woken(name)
-		d.pass(name, scripts.FairReleased{Grant: g}, true)
+		d.noteGrant(name, scripts.FairReleased{Grant: g}, true)
 	}
 }
 
-// pass handles what a reply or a message says about the next holder of key. A grant in a
+// noteGrant handles what a reply or a message says about the next holder of key. A grant in a
 // message shows that other processes had their turn; a grant in the reply to a call of
 // this process comes before all others.
-func (d *queued) pass(name string, reply scripts.FairReleased, byMessage bool) {
+func (d *queued) noteGrant(name string, reply scripts.FairReleased, byMessage bool) {
 	d.engine.With(name, func(k *engine.Key) {
 		if q := queueOf(k); q != nil {
 			q.foreign = q.foreign || byMessage
 			if t := q.tickets[reply.Grant.Owner]; t != nil && byMessage && d.config.ConfirmGrants {
 				q.toConfirm(t)
 			} else {
-				q.passed(reply)
+				q.noteGrant(reply)
 			}
 		} else if g := reply.Grant; d.unwanted(k, g.Owner) {
 			d.engine.Undo(&engine.Orphan{Name: name, Owner: g.Owner, Lease: max(g.Lease, d.engine.Lease)})
@@ -52,8 +52,8 @@ func (d *queued) unwanted(k *engine.Key, owner string) bool {
 	return owner != "" && !k.HeldBy(owner) && d.signed(owner)
 }
 
-// passed is pass for a key that has a queue.
-func (q *queue) passed(reply scripts.FairReleased) {
+// noteGrant is that of queued, for a key that has a queue.
+func (q *queue) noteGrant(reply scripts.FairReleased) {
 	g := reply.Grant
 	if reply.HeartbeatSoon {
 		q.heartbeatAgainSoon()
@@ -198,6 +198,6 @@ func (t *ticket) rejoin(w *engine.Waiter) (_ *holdfast.Lease, waits bool, _ erro
 	if k.Closed() {
 		return nil, false, holdfast.ErrClosed
 	}
-	q.enqueue(w) // last here, as in Redis' queue; ask needs one order
+	q.enqueue(w) // last here, as in Redis' queue; nextHeartbeats needs one order
 	return nil, true, nil
 }

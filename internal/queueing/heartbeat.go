@@ -142,7 +142,7 @@ func (d *queued) sendHeartbeats(queues []*queue) {
 	defer others.Wait()
 	tokens, owners := make(chan struct{}, parallel), 0
 	for _, q := range queues {
-		for _, ask := range q.ask() {
+		for _, ask := range q.nextHeartbeats() {
 			if owners+len(ask.Owners) > mostOwners || len(asked) >= mostKeys {
 				full, its := asked, due
 				tokens <- struct{}{}
@@ -160,8 +160,8 @@ func (d *queued) sendHeartbeats(queues []*queue) {
 	}
 }
 
-// ask returns the heartbeats of a queue. It locks the key.
-func (q *queue) ask() (asked []scripts.Heartbeat) {
+// nextHeartbeats returns the heartbeats of a queue that are to be sent now. It locks the key.
+func (q *queue) nextHeartbeats() (asked []scripts.Heartbeat) {
 	q.key.Lock()
 	defer q.key.Unlock()
 	if queueOf(q.key) != q {
@@ -225,7 +225,7 @@ func (q *queue) onHeartbeatReply(start time.Time, asked scripts.Heartbeat, reply
 	if queueOf(k) != q {
 		k.Unlock()
 		if reply.Err == nil {
-			q.in.pass(k.Name, scripts.FairReleased{Grant: reply.Grant}, false)
+			q.in.noteGrant(k.Name, scripts.FairReleased{Grant: reply.Grant}, false)
 		}
 		return
 	}
@@ -262,5 +262,5 @@ func (q *queue) onHeartbeatReply(start time.Time, asked scripts.Heartbeat, reply
 	if planted.DeafHeartbeat {
 		return
 	}
-	q.passed(scripts.FairReleased{HeartbeatSoon: reply.HeartbeatSoon, Grant: reply.Grant})
+	q.noteGrant(scripts.FairReleased{HeartbeatSoon: reply.HeartbeatSoon, Grant: reply.Grant})
 }

@@ -150,7 +150,7 @@ func TestHeartbeatsAskForThePlaceOfTheOldest(t *testing.T) {
 		q.tickets[owner] = q.newTicket(w)
 		q.tickets[owner].owner, q.tickets[owner].entered = owner, true
 	}
-	asked := q.ask()
+	asked := q.nextHeartbeats()
 	require.Len(t, asked, 2)
 	require.Equal(t, "0", asked[0].Owners[0])
 	require.True(t, asked[0].Place)
