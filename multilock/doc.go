@@ -45,7 +45,7 @@
 // of a GET and 2 µs for each call:
 //
 //	marker   the key holdfast_node on each node names its process, its replication ID
-//	         (which changes when a replica is promoted), a random epoch, the time since
+//	         (which changes when a replica is promoted), a random incarnation, the time since
 //	         which the node has been up without a gap, and the settings that all clients
 //	         share: the longest lease and the number of nodes
 //	check    a client that finds no marker, or one of another process or replication ID,

@@ -66,8 +66,8 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 		wrong("number of nodes", quorumCheck, []string{marker}, "ab", "1000", v, "mark")
 		wrong("count", acquireEach, two, v, ownA, "1000")
 	}
-	for _, epoch := range []string{"", "x", "a b", "ab\n", "'"} {
-		wrong("epoch", quorumCheck, []string{marker}, epoch, "1000", "3", "mark")
+	for _, incarnation := range []string{"", "x", "a b", "ab\n", "'"} {
+		wrong("incarnation", quorumCheck, []string{marker}, incarnation, "1000", "3", "mark")
 	}
 	for _, n := range []string{"10001", "010", "99999", "100000"} {
 		wrong("permits", permitsAcquire, three, ownA, "1000", n, "1")

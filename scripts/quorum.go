@@ -24,18 +24,18 @@ type Deployment struct {
 
 // Standing is what a node of a quorum says about itself.
 type Standing struct {
-	RunID      string        // id of the server's process
-	Version    string        // of Redis
-	Policy     string        // maxmemory-policy: what it does when it is out of memory
-	Deployment               // of the marker; zero without one
-	Left       time.Duration // until the node has a vote; 0: it has; negative: never by this marker
-	Marked     bool          // the marker was written by this call
-	Epoch      string        // of the marker; "" without one
-	vote       Vote
+	RunID       string        // id of the server's process
+	Version     string        // of Redis
+	Policy      string        // maxmemory-policy: what it does when it is out of memory
+	Deployment                // of the marker; zero without one
+	Left        time.Duration // until the node has a vote; 0: it has; negative: never by this marker
+	Marked      bool          // the marker was written by this call
+	Incarnation string        // of the marker; "" without one
+	vote        Vote
 }
 
 // Vote lets a call count towards a quorum: it names one boot, one replication ID and one
-// epoch of a node; without a restart guard only a boot, if the server shows it.
+// incarnation of a node; without a restart guard only a boot, if the server shows it.
 type Vote struct {
 	runID   string
 	marker  string // "": without a restart guard
@@ -57,13 +57,13 @@ const (
 	// Mark begins the node's quarantine: it has no vote for the longest lease.
 	Mark CheckMode = "mark"
 	// Activate ends the quarantine of a node that has forgotten nothing since a call with
-	// Mark returned its epoch.
+	// Mark returned its incarnation.
 	Activate CheckMode = "activate"
 )
 
 // CheckNode asks a node whether it has a vote, and if so gives it the script with
-// which it votes. fresh is random and new in every call: the epoch of the marker, if
-// one is written. of is the epoch that Activate is for. It costs two round trips, on one
+// which it votes. fresh is random and new in every call: the incarnation of the marker, if
+// one is written. of is the incarnation that Activate is for. It costs two round trips, on one
 // connection of its own, which cannot outlive the server's process: the script is that of
 // the boot that was checked. For a vote, a third one asks whether the other calls also go
 // to that server; otherwise the client dials again. It may be repeated.
@@ -139,8 +139,8 @@ func parseStanding(m rueidis.RedisMessage, err error) (Standing, error) {
 	}
 	var run, replID, since string
 	var longest int64
-	if _, err := fmt.Sscan(text[4], &s.Epoch, &run, &replID, &since, &longest, &s.Nodes); err != nil {
-		s.Epoch, s.Left = "", -1 // it is not one of ours
+	if _, err := fmt.Sscan(text[4], &s.Incarnation, &run, &replID, &since, &longest, &s.Nodes); err != nil {
+		s.Incarnation, s.Left = "", -1 // it is not one of ours
 		return s, nil
 	}
 	s.Longest = time.Duration(longest) * time.Millisecond

@@ -29,7 +29,7 @@ func TestCheckMarksAFreshNode(t *testing.T) {
 	for _, how := range []CheckMode{Mark, Observe, Activate} {
 		again := unvoted(t, n, how, "")
 		require.False(t, again.Marked)
-		require.Equal(t, reply.Epoch, again.Epoch)
+		require.Equal(t, reply.Incarnation, again.Incarnation)
 		require.Positive(t, again.Left)
 	}
 	require.Equal(t, before, state(t, s))
@@ -62,18 +62,18 @@ func TestGuard_MarkerChecks(t *testing.T) {
 	forged := func(word int, to string) func() { return func() { forge(t, s, word, to) } }
 	text := func(text string) func() { return func() { s.Do(t, "SET", marker, text) } }
 	for name, change := range map[string]func(){
-		"other boot":          forged(wordRun, other),
-		"other replID":        forged(wordReplID, other),
-		"clock stepped back":  func() { forge(t, s, wordSince, decimal(serverMicros(t, s)/1000+60_000)) },
-		"no boot":             forged(wordRun, "-"),
-		"epoch that is none":  forged(wordEpoch, "xyz"),
-		"time before all":     forged(wordSince, "-1"),
-		"no longest lease":    forged(wordLongest, "x"),
-		"word too many":       forged(wordLongest, "3600000 1"),
-		"no number of nodes":  forged(wordNodes, ""),
-		"nothing in it":       text(""),
-		"foreign text":        text("'; return 1 --"),
-		"foreign text, ended": text("'\n return 1 --\n"),
+		"other boot":               forged(wordRun, other),
+		"other replID":             forged(wordReplID, other),
+		"clock stepped back":       func() { forge(t, s, wordSince, decimal(serverMicros(t, s)/1000+60_000)) },
+		"no boot":                  forged(wordRun, "-"),
+		"incarnation that is none": forged(wordIncarnation, "xyz"),
+		"time before all":          forged(wordSince, "-1"),
+		"no longest lease":         forged(wordLongest, "x"),
+		"word too many":            forged(wordLongest, "3600000 1"),
+		"no number of nodes":       forged(wordNodes, ""),
+		"nothing in it":            text(""),
+		"foreign text":             text("'; return 1 --"),
+		"foreign text, ended":      text("'\n return 1 --\n"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.Do(t, "FLUSHALL")
@@ -83,8 +83,8 @@ func TestGuard_MarkerChecks(t *testing.T) {
 			requireNoVote(t, s, n, vote)
 
 			for _, how := range []CheckMode{Observe, Activate} {
-				epoch, _, _ := strings.Cut(forged, " ")
-				reply, new, err := n.CheckNode(bounded(t), how, newEpoch(), ofThree(longest), epoch)
+				incarnation, _, _ := strings.Cut(forged, " ")
+				reply, new, err := n.CheckNode(bounded(t), how, newIncarnation(), ofThree(longest), incarnation)
 				require.True(t, new == nil && !reply.Marked)
 				require.True(t, reply.Left != 0 || OutcomeOf(err) == Refused, err)
 				require.Equal(t, forged, markerOf(t, s), how)
@@ -119,19 +119,19 @@ func TestGuard_LongestLease(t *testing.T) {
 
 func TestActivate(t *testing.T) {
 	s, n := start(t)
-	require.Empty(t, unvoted(t, n, Activate, newEpoch()).Epoch)
+	require.Empty(t, unvoted(t, n, Activate, newIncarnation()).Incarnation)
 	require.Empty(t, state(t, s), "no marker, nothing to activate")
 
-	began := unvoted(t, n, Mark, "").Epoch
+	began := unvoted(t, n, Mark, "").Incarnation
 	begun := markerOf(t, s)
-	for _, of := range []string{"none", newEpoch(), began[1:], began + "0"} {
+	for _, of := range []string{"none", newIncarnation(), began[1:], began + "0"} {
 		require.False(t, unvoted(t, n, Activate, of).Marked)
 		require.Equal(t, begun, markerOf(t, s))
 	}
 	reply, vote, has := checkedFor(t, n, Activate, longest, began)
 	require.True(t, has && reply.Marked)
 	require.Zero(t, reply.Left)
-	require.NotEqual(t, began, reply.Epoch)
+	require.NotEqual(t, began, reply.Incarnation)
 
 	activated := markerOf(t, s)
 	require.Regexp(t, `^[0-9a-f]+ [0-9a-f]{40} [0-9a-f]{40} 0 3600000 3$`, activated)
@@ -154,7 +154,7 @@ func TestGuard_RestartInTheMiddleOfACheck(t *testing.T) {
 			return client.Do(bounded(t), client.B().Ping().Build()).Error() == nil
 		})
 	}})
-	_, none, err := n.CheckNode(bounded(t), Mark, newEpoch(), ofThree(longest), "")
+	_, none, err := n.CheckNode(bounded(t), Mark, newIncarnation(), ofThree(longest), "")
 	require.Error(t, err)
 	require.True(t, none == nil)
 	m := s.Do(t, "SCRIPT", "EXISTS", vote.acquire.sha)
@@ -234,12 +234,12 @@ func TestGuard_RenewedCountsOnlyWithTheKnownMarker(t *testing.T) {
 		require.Equal(t, []Answer{Renewed, NotOurs}, answers, what)
 	}
 	for what, change := range map[string]func(){
-		"none":           func() { s.Do(t, "DEL", marker) },
-		"another's":      func() { forge(t, s, wordRun, "other") },
-		"other epoch":    func() { forge(t, s, wordEpoch, "abc") },
-		"longer":         func() { s.Do(t, "APPEND", marker, " ") },
-		"empty":          func() { s.Do(t, "SET", marker, "") },
-		"activated anew": func() { s.Do(t, "DEL", marker); activated(t, n) },
+		"none":              func() { s.Do(t, "DEL", marker) },
+		"another's":         func() { forge(t, s, wordRun, "other") },
+		"other incarnation": func() { forge(t, s, wordIncarnation, "abc") },
+		"longer":            func() { s.Do(t, "APPEND", marker, " ") },
+		"empty":             func() { s.Do(t, "SET", marker, "") },
+		"activated anew":    func() { s.Do(t, "DEL", marker); activated(t, n) },
 	} {
 		s.Do(t, "SET", marker, vote.marker)
 		requireCounts(true, vote, "known")

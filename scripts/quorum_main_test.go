@@ -20,19 +20,19 @@ var fencingHour = &Fencing{Reserve: 10, Expiry: time.Hour}
 // keepsScripts is why there is no restart guard on servers before Redis 7.0.
 const keepsScripts = "it keeps scripts over a restart and hands them to replicas"
 
-var epochs atomic.Int64
+var incarnations atomic.Int64
 
-// newEpoch is never the same twice.
-func newEpoch() string { return fmt.Sprintf("e%07x", epochs.Add(1)) }
+// newIncarnation is never the same twice.
+func newIncarnation() string { return fmt.Sprintf("e%07x", incarnations.Add(1)) }
 
 // ofThree is a deployment of three nodes.
 func ofThree(longest time.Duration) Deployment { return Deployment{longest, 3} }
 
-// checkedFor is a check by a client with that longest lease, for an epoch if it activates. It
+// checkedFor is a check by a client with that longest lease, for an incarnation if it activates. It
 // reports whether it got a vote, too: one that an assertion prints is two scripts long.
 func checkedFor(t testing.TB, n *Redis, how CheckMode, longest time.Duration, of string) (s Standing, vote *Vote, has bool) {
 	t.Helper()
-	s, vote, err := n.CheckNode(bounded(t), how, newEpoch(), ofThree(longest), of)
+	s, vote, err := n.CheckNode(bounded(t), how, newIncarnation(), ofThree(longest), of)
 	require.NoError(t, err)
 	return s, vote, vote != nil
 }
@@ -50,7 +50,7 @@ func activated(t testing.TB, n *Redis) *Vote {
 	t.Helper()
 	s := unvoted(t, n, Mark, "")
 	require.True(t, s.Marked)
-	_, vote, has := checkedFor(t, n, Activate, longest, s.Epoch)
+	_, vote, has := checkedFor(t, n, Activate, longest, s.Incarnation)
 	require.True(t, has)
 	return vote
 }
@@ -98,7 +98,7 @@ func forge(t testing.TB, s *redistest.Server, word int, to string) {
 
 // The words of a marker.
 const (
-	wordEpoch = iota
+	wordIncarnation = iota
 	wordRun
 	wordReplID
 	wordSince

@@ -84,7 +84,7 @@ func (q *Quorum) DeclareNothingHeld(ctx context.Context) error {
 	}
 	_, err = all(q, len(q.nodes), func(n *node) (scripts.Standing, error) {
 		reply, err := n.checkNow(ctx, func(ctx context.Context) (scripts.Standing, *scripts.Vote, error) {
-			return n.check(ctx, scripts.Activate, marked[n.index].Epoch)
+			return n.check(ctx, scripts.Activate, marked[n.index].Incarnation)
 		})
 		if err == nil && quarantined(reply) {
 			err = errForgot
@@ -119,7 +119,7 @@ func (q *Quorum) Nodes(ctx context.Context) []holdfast.NodeStatus {
 
 func (n *node) status(reply scripts.Standing, err error) holdfast.NodeStatus {
 	s := holdfast.NodeStatus{Node: n.name, Err: err}
-	unused := !n.q.Unguarded && reply.Epoch == ""
+	unused := !n.q.Unguarded && reply.Incarnation == ""
 	if err == nil && !unused {
 		s.Err = n.fit(reply)
 	}

@@ -20,7 +20,7 @@ import (
 func (n *node) check(ctx context.Context, how scripts.CheckMode, of string) (reply scripts.Standing, vote *scripts.Vote, err error) {
 	for range 2 {
 		if !n.q.Unguarded {
-			reply, vote, err = n.script.CheckNode(ctx, how, epoch(), n.q.deployment(), of)
+			reply, vote, err = n.script.CheckNode(ctx, how, incarnation(), n.q.deployment(), of)
 		} else if vote, err = n.script.Identify(ctx); err == nil {
 			reply.RunID = vote.RunID()
 		}
@@ -31,8 +31,8 @@ func (n *node) check(ctx context.Context, how scripts.CheckMode, of string) (rep
 	return reply, vote, err
 }
 
-// epoch is a random word for a marker.
-func epoch() string {
+// incarnation is a random word for a marker.
+func incarnation() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])

@@ -156,7 +156,7 @@ func TestGuard_OtherNumberOfNodes(t *testing.T) {
 		c.requireNoVote(2)
 		require.ErrorContains(t, r.part(0, 3).vote(2), "has 5 nodes, not 3")
 		reply := checked(t, c.nodes[2], scripts.Observe, "")
-		_ = checked(t, c.nodes[2], scripts.Activate, reply.Epoch)
+		_ = checked(t, c.nodes[2], scripts.Activate, reply.Incarnation)
 		c.nodes[2].guard.forget()
 		require.NoError(t, c.vote(2))
 		three.nodes[2].guard.forget()

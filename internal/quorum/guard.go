@@ -19,7 +19,7 @@ type guard struct {
 	why      error         // why there is none
 	until    time.Time     // why is valid until then
 	checking chan struct{} // closed when the check under way has ended; nil if there is none
-	logged   string        // epoch of the last quarantine in the log
+	logged   string        // incarnation of the last quarantine in the log
 	refusal  string        // the last refusal in the log
 	checked  atomic.Int64  // when the last check began, in ns since q.made
 }
@@ -111,7 +111,7 @@ func (n *node) learn(done chan struct{}) {
 	defer cancel()
 	reply, vote, err := n.mark(calls.HideDeadline(ctx))
 	if planted.NoQuarantine && err == nil && vote == nil {
-		reply, vote, err = n.check(ctx, scripts.Activate, reply.Epoch)
+		reply, vote, err = n.check(ctx, scripts.Activate, reply.Incarnation)
 	}
 	if err == nil {
 		err = n.fit(reply)
@@ -130,8 +130,8 @@ func (n *node) learn(done chan struct{}) {
 	if err == nil && vote == nil {
 		err = noVote{reply.Left}
 		wait = min(reply.Left, time.Second)
-		if g.logged != reply.Epoch {
-			g.logged = reply.Epoch
+		if g.logged != reply.Incarnation {
+			g.logged = reply.Incarnation
 			n.q.Logger.Warn("holdfast: multilock: a node has no vote yet: "+quarantined, "node", n.name, "for", reply.Left)
 		}
 	}

@@ -112,7 +112,7 @@ func TestNothingHeld_Repeated(t *testing.T) {
 		require.Zero(t, reply.Left)
 		r.do(0, "FLUSHALL")
 		r.client().requireNoVote(0)
-		again := checked(t, c.nodes[0], scripts.Activate, reply.Epoch)
+		again := checked(t, c.nodes[0], scripts.Activate, reply.Incarnation)
 		require.Positive(t, again.Left)
 		r.client().requireNoVote(0)
 	})

@@ -101,7 +101,7 @@ func TestRenewFindsTheNewVote(t *testing.T) {
 		r.do(2, "DEL", marker)
 		other := r.client().nodes[2]
 		reply := checked(t, other, scripts.Mark, "")
-		reply = checked(t, other, scripts.Activate, reply.Epoch)
+		reply = checked(t, other, scripts.Activate, reply.Incarnation)
 		require.Zero(t, reply.Left)
 		x.cutOff(1)
 		_, _ = x.renew("k", ownX)

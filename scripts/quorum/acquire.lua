@@ -17,7 +17,7 @@
 -- Repeat: safe, as acquire.
 
 -- The vote that this text stands for, see newVote in scripts/quorum.go; empty without a restart guard. So the SHA-1 of the text
--- belongs to one boot, one replication ID and one epoch of a node. A server that restarted does not know the text; this check
+-- belongs to one boot, one replication ID and one incarnation of a node. A server that restarted does not know the text; this check
 -- finds the other changes.
 local marker, replID = '', ''
 if marker ~= '' and (redis.call('GET', KEYS[#KEYS]) ~= marker or not string.find(redis.call('INFO', 'replication'), replID, 1, true)) then

@@ -1,16 +1,16 @@
 -- quorum_check: find out whether a node may vote. A node without a valid marker was started, emptied or promoted: it is marked
 -- now, and has no vote until the longest lease has passed, as it may have forgotten locks that are still held.
--- The marker holds, with a space between: epoch, run id, replication ID, time of the marking in epoch ms of the server, longest
--- lease in ms, number of nodes. It has no expiry.
+-- The marker holds, with a space between: incarnation, run id, replication ID, time of the marking in epoch ms of the server,
+-- longest lease in ms, number of nodes. It has no expiry.
 -- KEYS[1]  the marker, string
--- ARGV[1]  a random epoch for a new marker, never sent before
+-- ARGV[1]  a random incarnation for a new marker, never sent before
 -- ARGV[2]  longest lease in ms, 1 to 999999999999999
 -- ARGV[3]  number of nodes of the deployment, 1 to 99: a node votes for one number at a time
 -- ARGV[4]  observe   change nothing
 --          mark      mark a node if its marker is absent or is not of this boot and replication ID
---          activate  give the node its vote immediately, if its marker is valid and of the epoch ARGV[5]: it has forgotten nothing
---                    since a call with mark found or wrote that marker
--- ARGV[5]  optional, the epoch for activate
+--          activate  give the node its vote immediately, if its marker is valid and of the incarnation ARGV[5]: it has forgotten
+--                    nothing since a call with mark found or wrote that marker
+-- ARGV[5]  optional, the incarnation for activate
 -- Reply    {run id, version, policy, replID, marker, left, new}
 --          policy: maxmemory-policy; replID: the line of INFO replication that quorum_acquire requires; left: ms until the node
 --          has a vote, 0: it has, -1: never by this marker; new: 1 if this call wrote the marker
@@ -22,7 +22,7 @@ if #ARGV[3] > 2 or not string.find(ARGV[3], '^[1-9]%d*$') then
   return redis.error_reply('ERR number of nodes must be a whole number from 1 to 99')
 end
 if not string.find(ARGV[1], '^%x+$') then
-  return redis.error_reply('ERR epoch must be hexadecimal')
+  return redis.error_reply('ERR incarnation must be hexadecimal')
 end
 
 local info = '\n' .. redis.call('INFO')
@@ -40,14 +40,14 @@ local function write(since)
 end
 
 local marker, new = redis.call('GET', KEYS[1]) or '', 0
-local epoch, of, under, since, longest = string.match(marker, '^(%x+) (%w*) (%w*) (%d+) (%d+) %d+$')
-local valid = epoch and of == run and under == replID and tonumber(since) <= now -- otherwise the clock has stepped back
+local incarnation, of, under, since, longest = string.match(marker, '^(%x+) (%w*) (%w*) (%d+) (%d+) %d+$')
+local valid = incarnation and of == run and under == replID and tonumber(since) <= now -- otherwise the clock has stepped back
 if ARGV[4] == 'activate' then
-  if valid and epoch == ARGV[5] then
+  if valid and incarnation == ARGV[5] then
     marker, since, longest, new = write(0), 0, ARGV[2], 1
   end
 elseif ARGV[4] == 'mark' and not valid then
-  if epoch and tonumber(longest) > tonumber(ARGV[2]) then
+  if incarnation and tonumber(longest) > tonumber(ARGV[2]) then
     ARGV[2] = longest -- other clients may hold leases as long as that
   end
   marker, since, longest, new = write(now), now, ARGV[2], 1

@@ -177,7 +177,7 @@ func (n *modelNode) fits(x *modelRules, c int8) bool {
 	return (n.most == x.longest(c) || x.mistakes.anyLongest) && (n.size == x.size(c) || x.mistakes.anySize)
 }
 
-// mark writes a marker with a fresh epoch.
+// mark writes a marker with a fresh incarnation.
 func (n *modelNode) mark(wait, most, size int8) {
 	old := n.marker
 	n.marker, n.wait, n.seen, n.most, n.size, n.own, n.boot = modelUnmarked, wait, 0, most, size, 1, 1

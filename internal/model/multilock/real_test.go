@@ -23,14 +23,14 @@ const modelKey = "walk"
 
 // modelReal is a real server, as the model's clients see it.
 type modelReal struct {
-	t       *testing.T
-	rules   *modelRules
-	server  *redistest.Server
-	redis   *scripts.Redis
-	epochs  int64
-	votes   [modelClients]*scripts.Vote
-	seen    [modelClients]string // epochs that looks have told
-	replica map[string]string    // what sync has kept: the dumped keys
+	t            *testing.T
+	rules        *modelRules
+	server       *redistest.Server
+	redis        *scripts.Redis
+	incarnations int64
+	votes        [modelClients]*scripts.Vote
+	seen         [modelClients]string // incarnations that looks have told
+	replica      map[string]string    // what sync has kept: the dumped keys
 }
 
 func newModelReal(t *testing.T, x *modelRules) *modelReal {
@@ -69,12 +69,12 @@ func (r *modelReal) deployment(c int8) scripts.Deployment {
 }
 
 func (r *modelReal) look(how modelLooking, c int8) (vote, marked bool) {
-	r.epochs++
+	r.incarnations++
 	kinds := [...]scripts.CheckMode{scripts.Observe, scripts.Mark, scripts.Activate}
-	reply, v, err := r.redis.CheckNode(r.context(), kinds[how], fmt.Sprintf("%032x", r.epochs), r.deployment(c), r.seen[c])
+	reply, v, err := r.redis.CheckNode(r.context(), kinds[how], fmt.Sprintf("%032x", r.incarnations), r.deployment(c), r.seen[c])
 	require.NoError(r.t, err)
 	if how == modelMark {
-		r.seen[c] = reply.Epoch
+		r.seen[c] = reply.Incarnation
 	}
 	if reply.Deployment != r.deployment(c) { // as the guard does
 		v = nil
@@ -112,7 +112,7 @@ func (r *modelReal) end(o modelOwner, stone bool, last int64, tell bool) (ours b
 	asks := []scripts.ReleaseRequest{
 		{Key: modelKey, Owner: r.owner(o), Notify: tell, Doubt: stone, LastFence: last},
 		{Key: "another", Owner: "none", Notify: true, LastFence: 1},
-	}[:1+r.epochs%2]
+	}[:1+r.incarnations%2]
 	ends := make([]scripts.Result[scripts.Released], len(asks))
 	require.NoError(r.t, r.redis.EndEach(r.context(), asks, ends))
 	require.NoError(r.t, ends[0].Err)
@@ -212,7 +212,7 @@ func (r *modelReal) state() (d modelData) {
 	switch {
 	case reply.Left == 0:
 		d.marker = 1
-	case reply.Epoch != "":
+	case reply.Incarnation != "":
 		d.marker = 2
 	}
 	return d

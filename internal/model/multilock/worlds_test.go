@@ -243,7 +243,7 @@ func TestModelFindsSeeds(t *testing.T) {
 	}{
 		{"no delayed restart", modelTwo, modelTwoClients(modelEmptied(1)), modelMistakes{noDelay: true}},
 		{"any marker will do", modelTwo, modelTwoClients(modelStrangers, modelEmptied(1)), modelMistakes{existence: true}},
-		{"the epoch without the replID", modelTwo, modelTwoClients(modelReplica(0)), modelMistakes{noReplID: true}},
+		{"the incarnation without the replID", modelTwo, modelTwoClients(modelReplica(0)), modelMistakes{noReplID: true}},
 		{"an unknown script is sent as text", modelTwo, modelTwoClients(modelReplica(0), modelMoves), modelMistakes{evalFallback: true}},
 		{"a renewal counts without a vote", modelTwo, modelTwoClients(modelCopied, modelRenews, modelHolding), modelMistakes{voidCounts: true}},
 		{"the validity counts from the reply", modelTwo, modelTwoClients(), modelMistakes{fromReply: true}},
