@@ -8,10 +8,10 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// ringPass is all that a handover is on the ring: a message to the next.
+// ringPass is all that a grant is on the ring: a message to the next.
 const ringPass = `return redis.call('PUBLISH', KEYS[1], ARGV[1])`
 
-// ringQueuePass and ringQueueEnter are the least that a handover also does in Redisson's
+// ringQueuePass and ringQueueEnter are the least that a grant also does in Redisson's
 // layout of a fair queue: the lock goes from one owner to the next, which leaves the queue; and
 // the first one enters again.
 const (
@@ -30,7 +30,7 @@ return redis.call('ZADD', KEYS[2], '1', ARGV[1])`
 
 var ringSHA, ringQueuePassSHA, ringQueueEnterSHA = sha(ringPass), sha(ringQueuePass), sha(ringQueueEnter)
 
-// ring is the floor of a handover in a strict order: a token goes round the participants,
+// ring is the floor of a grant in a strict order: a token goes round the participants,
 // each in another process than the one before, by one script call and one message for each
 // step. There is no lock in it. A participant is one goroutine. Its number is goroutine ×
 // processes + process.

@@ -64,7 +64,7 @@ func TestWorkloads(t *testing.T) {
 		readers(50, 1, 8, 0), readers(50, 2, 2, time.Millisecond), permits(2, 1, 8, time.Millisecond), permits(2, 2, 2, 0),
 		oneHot(3, 2, 4), tryLock(8), waiting("waiting/50", 50, 1, "holdfast"),
 		held("held/300", 300, 9*time.Second, 0, "holdfast", single, "rueidislock"),
-		fairUncontended(8), handover(2, 2), handover(1, 4), queues(6, 20), waiting("fair/waiting 50", 50, 1, "fair"),
+		fairUncontended(8), grants(2, 2), grants(1, 4), queues(6, 20), waiting("fair/waiting 50", 50, 1, "fair"),
 		quorumUncontended(8), far(), held("quorum/held 300", 300, 9*time.Second, masters, "multilock", single+" and node"),
 		deployed("cluster", startCluster, uncontended(8), deployable...),
 		deployed("sentinel", startSentinels, processes(2, 2, 0), "holdfast", "holdfast, 1 replica", "fair"),

@@ -46,7 +46,7 @@ func workloads() []workload {
 		leaderResigns.workload("holdfast", "fair", "etcd"),
 
 		fairUncontended(1), fairUncontended(16), fairUncontended(64),
-		handover(2, 1), handover(8, 1), handover(64, 1), handover(8, 8), handover(1, 64),
+		grants(2, 1), grants(8, 1), grants(64, 1), grants(8, 8), grants(1, 64),
 		queues(10, 100, 1000, 10_000),
 		waiting("fair/waiting 1000", 1000, 10, "fair", "Redisson fair"), // so long that a heartbeat names all waiters once
 
@@ -130,9 +130,9 @@ func fairUncontended(goroutines int) workload {
 	return workload{fmt.Sprintf("fair/uncontended %d", goroutines), each(names, 0, fleet{goroutines}.does(work{}))}
 }
 
-// handover is a key that processes want, first come, first served, compared with a ring of
+// grants is a key that processes want, first come, first served, compared with a ring of
 // the same processes and goroutines.
-func handover(count, goroutines int) workload {
+func grants(count, goroutines int) workload {
 	names := []string{"fair", "fair, no handover", "ring", "ring with a queue"}
 	if count <= 8 { // 64 processes of a rival's would be the machine's test, not the rival's
 		names = append(names, fifoRivals...)
@@ -141,7 +141,7 @@ func handover(count, goroutines int) workload {
 }
 
 // queues is one key with as many waiters as told, half of them in each of two processes,
-// without local handover: what a handover costs the server, compared with the shortest
+// without local handover: what a grant costs the server, compared with the shortest
 // queue. Filling and emptying the queue is part of it.
 func queues(lengths ...int) workload {
 	w := workload{name: fmt.Sprintf("fair/queues of %d to %d", lengths[0], slices.Max(lengths))}

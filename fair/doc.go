@@ -28,7 +28,7 @@
 //
 // Enter puts a fresh owner at the end of the queue. Every script that finds the lock free,
 // or frees it, also serves: it makes the first live waiter the holder and tells its locker
-// in the same step, so a handover costs one round trip. A grant carries a short first
+// in the same step, so a grant costs one round trip. A grant carries a short first
 // lease ([WithGrantLease]); the first renewal sets the lease that the waiter asked for.
 //
 // # The trust formula

@@ -53,7 +53,7 @@ func (r *harness) costOf(step func()) map[string]int {
 	return cost(r.t, r.s)
 }
 
-// What a handover asks of Redis does not depend on how many wait.
+// What a grant asks of Redis does not depend on how many wait.
 func TestCostIsIndependentOfTheQueue(t *testing.T) {
 	r := newHarness(t)
 	for _, text := range Scripts() {

@@ -179,7 +179,7 @@ const splitAgain = 20.
 
 // From Unlock to the next holder in another process, while some wait: a fair key is granted
 // with its release, which takes one trip; the others are told, and ask, which takes two.
-func TestHandover(t *testing.T) {
+func TestNextHolder(t *testing.T) {
 	for kind, most := range map[string]struct {
 		median, most, longest float64 // trips; most: of 95 in 100
 		passed                int
@@ -201,7 +201,7 @@ func TestHandover(t *testing.T) {
 }
 
 // Waiters of a key that many want hold back after each release. Those of other keys do not.
-func TestHandoverBesideAHotKey(t *testing.T) {
+func TestNextHolderBesideAHotKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := open(t, "multilock", 1, 6)
 		hot, stop := new(figures), time.Now().Add(500*time.Millisecond)
