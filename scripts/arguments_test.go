@@ -49,9 +49,9 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 		wrong("lease", quorumAcquire, voted, "2", ownA, v)
 		wrong("lease", r.vote.acquire, voted, "2", ownA, v)
 		wrong("reserve", acquire, three, ownA, "1000", "1", v, "0")
-		wrong("entries", recount, one, ownA, v)
-		wrong("entries", permitsRecount, two, ownA, v)
-		wrong("entries", rwRecount, two, ownA, v)
+		wrong("entries", setEntries, one, ownA, v)
+		wrong("entries", permitsSetEntries, two, ownA, v)
+		wrong("entries", rwSetEntries, two, ownA, v)
 		wrong("lease", permitsAcquire, three, ownA, v, "3", "1")
 		wrong("lease", permitsAcquireEach, three, "3", ownA, v, "3", "1")
 		wrong("lease", permitsRenew, two, v, ownA)
@@ -74,7 +74,7 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 		wrong("permits", permitsResize, two, n, "c")
 		wrong("permits", permitsRenew, two, "1000", n, ownA)
 	}
-	wrong("entries", rwRecount, two, ownA, "100000")
+	wrong("entries", rwSetEntries, two, ownA, "100000")
 	wrong("owner", permitsAcquire, three, "", "1000", "3", "1")
 	wrong("owners", permitsRenew, two, "1000")
 	wrong("owners", permitsRenew, two, "1000", "3", ownA, ownA)
@@ -186,7 +186,7 @@ func TestF8_BadArguments(t *testing.T) {
 	refused("fencing", errOf(c.rw.Acquire(ctx, fencingHour, beside)),
 		c.rw.AcquireEach(ctx, fencingHour, []ReadWriteAcquire{beside}, make([]Result[Acquired], 1)))
 	for _, entries := range []int{-1, 0, 1e9} {
-		refused("entries", errOf(n.Recount(ctx, "k", ownA, Entries{Count: entries})))
+		refused("entries", errOf(n.SetEntries(ctx, "k", ownA, Entries{Count: entries})))
 	}
 	for _, last := range []int64{-1, 1e16} {
 		refused("last fence", errOf(n.Release(ctx, "k", ownA, last)), errOf(f.Release(ctx, "k", ofA(1), last, false)),

@@ -190,10 +190,10 @@ func foreign() []string {
 // whole. Calls that ask for a hold alone do not find it there.
 func TestF33_ForeignKey(t *testing.T) {
 	asksForAHold := []string{
-		"plain recount", "plain renew", "plain release", "plain release fenced", "plain give up",
-		"rw recount", "rw may share", "fair confirm", "fair release", "fair release in doubt", "fair release each", "fair leave", "fair leave each",
-		"permits recount", "permits recount plainly", "permits release", "permits release each", "permits give up",
-		"quorum recount", "quorum renew", "quorum end", "quorum end fenced", "quorum end quietly", "quorum end quietly in doubt", "quorum write fence",
+		"plain set entries", "plain renew", "plain release", "plain release fenced", "plain give up",
+		"rw set entries", "rw may share", "fair confirm", "fair release", "fair release in doubt", "fair release each", "fair leave", "fair leave each",
+		"permits set entries", "permits set entries plainly", "permits release", "permits release each", "permits give up",
+		"quorum set entries", "quorum renew", "quorum end", "quorum end fenced", "quorum end quietly", "quorum end quietly in doubt", "quorum write fence",
 	}
 	readsNoLock := []string{"plain renew", "permits renew", "quorum renew", "fair queue", "quorum check", "quorum check vote", "quorum run id", "rw renew", "rw withdraw"} // a renewal answers
 	eachFamily(t, func(t *testing.T, f family, r *harness) {

@@ -55,7 +55,7 @@ var plain = family{
 		"release":        func(c client) error { return errOf(c.Release(c.ctx, c.key, c.owner, 0)) },
 		"release fenced": func(c client) error { return errOf(c.Release(c.ctx, c.key, c.owner, 1)) },
 		"give up":        func(c client) error { return errOf(c.GiveUp(c.ctx, c.key, c.owner)) },
-		"recount":        recounts, "force release": forces, "inspect": inspects,
+		"set entries":    setsEntries, "force release": forces, "inspect": inspects,
 	},
 }
 
@@ -118,8 +118,8 @@ var ofQuorum = family{
 			_, _, err := c.CheckVote(c.ctx, c.vote, ofThree(longest))
 			return err
 		},
-		"run id":  func(c client) error { return errOf(c.runID(c.ctx)) },
-		"recount": recounts, "force release": forces, "inspect": inspects,
+		"run id":      func(c client) error { return errOf(c.runID(c.ctx)) },
+		"set entries": setsEntries, "force release": forces, "inspect": inspects,
 	},
 }
 
@@ -143,21 +143,23 @@ var permitted = family{
 				return c.permits().EndEach(c.ctx, []ReleaseRequest{{Key: c.key, Owner: c.owner}}, results)
 			}))
 		},
-		"recount": func(c client) error {
+		"set entries": func(c client) error {
 			label := "another"
-			return errOf(c.permits().Recount(c.ctx, c.key, c.owner, Entries{Count: 2, Label: &label}))
+			return errOf(c.permits().SetEntries(c.ctx, c.key, c.owner, Entries{Count: 2, Label: &label}))
 		},
-		"recount plainly": func(c client) error { return errOf(c.permits().Recount(c.ctx, c.key, c.owner, Entries{Count: 2})) },
-		"force release":   func(c client) error { return errOf(c.permits().ForceRelease(c.ctx, c.key)) },
-		"inspect":         func(c client) error { return errOf(c.permits().Inspect(c.ctx, c.key)) },
-		"resize":          func(c client) error { return c.permits().Resize(c.ctx, c.key, 3) },
+		"set entries plainly": func(c client) error { return errOf(c.permits().SetEntries(c.ctx, c.key, c.owner, Entries{Count: 2})) },
+		"force release":       func(c client) error { return errOf(c.permits().ForceRelease(c.ctx, c.key)) },
+		"inspect":             func(c client) error { return errOf(c.permits().Inspect(c.ctx, c.key)) },
+		"resize":              func(c client) error { return c.permits().Resize(c.ctx, c.key, 3) },
 	},
 }
 
 // permits are of keys with two.
 func (c client) permits() *Permits { return NewPermits(c.Redis, 2) }
 
-func recounts(c client) error { return errOf(c.Recount(c.ctx, c.key, c.owner, Entries{Count: 2})) }
+func setsEntries(c client) error {
+	return errOf(c.SetEntries(c.ctx, c.key, c.owner, Entries{Count: 2}))
+}
 func forces(c client) error   { return errOf(c.ForceRelease(c.ctx, c.key)) }
 func inspects(c client) error { return errOf(c.Inspect(c.ctx, c.key)) }
 

@@ -61,7 +61,7 @@ func TestClusterSlotMoves(t *testing.T) {
 	c.MoveKeys(t, slot, to)
 	c.EndMigration(t, slot, to)
 	require.NoError(t, <-acquired)
-	require.True(t, must(n.Recount(ctx, "k", ownB, Entries{Count: 2}))(t))
+	require.True(t, must(n.SetEntries(ctx, "k", ownB, Entries{Count: 2}))(t))
 }
 
 // While a slot moves, some of its keys are at either node. Holds are renewed there, also those that

@@ -241,7 +241,7 @@ func TestContracts(t *testing.T) {
 	calls := record(t)
 	commands := map[string]map[string]bool{"plain": {}, "fair": {}, "permits": {}, "quorum": {"script|load": true}, "rw": {}}
 	shared := map[string][]string{ // what other kinds of lock use of plain
-		"renew": {"fair"}, "recount": {"fair", "quorum"}, "release_each": {"quorum"}, "force_release": {"quorum"}, "inspect": {"quorum"},
+		"renew": {"fair"}, "set_entries": {"fair", "quorum"}, "release_each": {"quorum"}, "force_release": {"quorum"}, "inspect": {"quorum"},
 	}
 	for name, text := range Scripts() {
 		if strings.Contains(name, "/") { // for other deployments

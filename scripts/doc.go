@@ -35,7 +35,7 @@
 //	Acquire        free -> held by the owner, one entry, for one lease
 //	AcquireFenced  the same, with fence numbers that only grow
 //	AcquireAll     several, all free -> each held by its owner; or none
-//	Recount        held by the owner -> the same with another number of entries
+//	SetEntries     held by the owner -> the same with another number of entries
 //	Renew          held by the owner -> the same for one lease from now; many keys at once
 //	Release        held by the owner -> free; notifies the channel
 //	GiveUp         as Release, and for a minute every acquire of that owner fails
@@ -62,7 +62,7 @@
 //	Queue          the waiters, in order
 //
 // Here, too, AcquireEach, ReleaseEach, LeaveEach and InspectEach are for several keys, and an
-// owner enters once in its life. Renew and Recount are those of Redis.
+// owner enters once in its life. Renew and SetEntries are those of Redis.
 //
 // The verbs of [Permits] are those of [Redis] without fences and AcquireAll, for as many owners as the key
 // has permits. End stands for Release, and for an owner in doubt for GiveUp. In addition:

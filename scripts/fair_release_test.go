@@ -9,7 +9,7 @@ import (
 func TestReleaseEndsAnyCountAndLeavesATombstoneIfInDoubt(t *testing.T) {
 	r := newHarness(t)
 	r.acquire(ofA(1))
-	must(r.redis.Recount(bounded(t), "k", ofA(1), Entries{Count: 7}))(t)
+	must(r.redis.SetEntries(bounded(t), "k", ofA(1), Entries{Count: 7}))(t)
 	require.Equal(t, FairReleased{Ours: true}, r.release(ofA(1)))
 	r.requireFree()
 	require.Equal(t, []OwnerState{Waiting}, r.enter(ofA(1)).States, "not in doubt: nothing keeps a late call out")

@@ -6,19 +6,19 @@ import (
 )
 
 var (
-	recount = load("plain/recount.lua")
-	inspect = showing("plain/inspect.lua")
+	setEntries = load("plain/set_entries.lua")
+	inspect    = showing("plain/inspect.lua")
 )
 
-// Recount sets the count of the owner's hold, when a nested entry has begun or one of
+// SetEntries sets the count of the owner's hold, when a nested entry has begun or one of
 // several has ended, and its label. It never touches the expiry and may be
 // repeated. If the key is not the owner's, ours is false and nothing changes.
-func (r *Redis) Recount(ctx context.Context, key, owner string, entries Entries) (ours bool, err error) {
-	return r.recount(ctx, recount, entries, owner, key)
+func (r *Redis) SetEntries(ctx context.Context, key, owner string, entries Entries) (ours bool, err error) {
+	return r.setEntries(ctx, setEntries, entries, owner, key)
 }
 
-// recount runs a script of that kind. keys are the key itself and what else it is given.
-func (r *Redis) recount(ctx context.Context, s script, entries Entries, owner string, keys ...string) (ours bool, err error) {
+// setEntries runs a script of that kind. keys are the key itself and what else it is given.
+func (r *Redis) setEntries(ctx context.Context, s script, entries Entries, owner string, keys ...string) (ours bool, err error) {
 	if err := CheckKey(keys[0]); err != nil {
 		return false, err
 	}

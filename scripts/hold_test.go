@@ -63,17 +63,17 @@ func TestF32_AcquireAllRefusedLeavesNothing(t *testing.T) {
 }
 
 // A nested entry and a label touch no expiry, and a release ends any count.
-func TestRecount(t *testing.T) {
+func TestSetEntries(t *testing.T) {
 	s, n := start(t)
 	acquired(t, n, "k", ownA)
 	until := expiry(t, s, "k")
 	for _, entries := range []int{2, 3, 3, 1, 7} {
-		require.True(t, must(n.Recount(bounded(t), "k", ownA, Entries{Count: entries}))(t))
+		require.True(t, must(n.SetEntries(bounded(t), "k", ownA, Entries{Count: entries}))(t))
 		require.Equal(t, entries, must(n.Inspect(bounded(t), "k"))(t).Entries)
 	}
 	own, none := "its own", ""
 	for want, label := range map[string]*string{"its own": &own, "": &none} {
-		require.True(t, must(n.Recount(bounded(t), "k", ownA, Entries{2, label}))(t))
+		require.True(t, must(n.SetEntries(bounded(t), "k", ownA, Entries{2, label}))(t))
 		h := must(n.Inspect(bounded(t), "k"))(t)
 		require.Equal(t, []any{2, want}, []any{h.Entries, h.Label})
 	}
@@ -92,7 +92,7 @@ func TestG6_OnlyTheOwner(t *testing.T) {
 	for _, stranger := range []string{ownB, ownA[:len(ownA)-1], ownA + " ", "*", "mode"} {
 		require.Zero(t, must(n.Release(ctx, "k", stranger, 0))(t))
 		require.Zero(t, must(n.Release(ctx, "k", stranger, 1))(t))
-		require.False(t, must(n.Recount(ctx, "k", stranger, Entries{Count: 5}))(t))
+		require.False(t, must(n.SetEntries(ctx, "k", stranger, Entries{Count: 5}))(t))
 		answers := []Answer{Renewed}
 		require.NoError(t, n.Renew(ctx, time.Hour, []string{"k"}, []string{stranger}, answers))
 		require.Equal(t, []Answer{NotOurs}, answers)

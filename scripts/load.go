@@ -122,7 +122,7 @@ func Commands() []string {
 }
 
 // FairCommands returns the commands that a Redis user needs for the scripts of
-// the fair queues, and for Renew and Recount, in lower case.
+// the fair queues, and for Renew and SetEntries, in lower case.
 func FairCommands() []string {
 	return append(Commands(),
 		"lindex", "llen", "lpop", "lpos", "lrange", "lrem", "lset", "ltrim", "pubsub|numsub", "rpush",

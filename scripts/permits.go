@@ -17,7 +17,7 @@ var (
 	permitsRelease      = load("permits/release.lua")
 	permitsReleaseEach  = loadEach("permits/release.lua")
 	permitsForceRelease = load("permits/force_release.lua")
-	permitsRecount      = load("permits/recount.lua")
+	permitsSetEntries   = load("permits/set_entries.lua")
 	permitsInspect      = showing("permits/inspect.lua")
 	permitsResize       = load("permits/resize.lua")
 )
@@ -120,9 +120,9 @@ func (p *Permits) ForceRelease(ctx context.Context, key string) (existed bool, e
 	return parseBool(p.redis.invoke(ctx, permitsForceRelease, 2, key, permitRecord(key), PermitsChannel(key)))
 }
 
-// Recount is [Redis.Recount].
-func (p *Permits) Recount(ctx context.Context, key, owner string, entries Entries) (ours bool, err error) {
-	return p.redis.recount(ctx, permitsRecount, entries, owner, key, permitRecord(key))
+// SetEntries is [Redis.SetEntries].
+func (p *Permits) SetEntries(ctx context.Context, key, owner string, entries Entries) (ours bool, err error) {
+	return p.redis.setEntries(ctx, permitsSetEntries, entries, owner, key, permitRecord(key))
 }
 
 // Resize sets how many permits key has, whatever the lockers say, until nobody has used it for a

@@ -110,7 +110,7 @@ func TestG1_ALateRenewalRevivesNoPermit(t *testing.T) {
 	owners := []string{ofA(1), ofA(2), ofA(3), ofB(1)}
 	require.NoError(t, p.Renew(bounded(t), lease, []string{"k", "k", "k", "k"}, owners, answers))
 	require.Equal(t, []Answer{Renewed, NotOurs, Renewed, NotOurs}, answers)
-	require.False(t, must(p.Recount(bounded(t), "k", ofA(2), Entries{Count: 1}))(t))
+	require.False(t, must(p.SetEntries(bounded(t), "k", ofA(2), Entries{Count: 1}))(t))
 	require.True(t, must(p.Acquire(bounded(t), "k", ofA(2), lease))(t).Gone)
 	takes(t, p, ofB(1))
 	isFull(t, p, ofB(2))
@@ -295,15 +295,15 @@ func TestLabelsOfPermits(t *testing.T) {
 	s, p := permitted3(t)
 	takes(t, p, ofA(1))
 	label := "mine"
-	require.True(t, must(p.Recount(bounded(t), "k", ofA(1), Entries{Count: 2, Label: &label}))(t))
+	require.True(t, must(p.SetEntries(bounded(t), "k", ofA(1), Entries{Count: 2, Label: &label}))(t))
 	require.Equal(t, label, must(p.Inspect(bounded(t), "k"))(t).Label)
 	require.Equal(t, 2, must(p.Inspect(bounded(t), "k"))(t).Entries)
 	label = ""
-	require.True(t, must(p.Recount(bounded(t), "k", ofA(1), Entries{Count: 1, Label: &label}))(t))
+	require.True(t, must(p.SetEntries(bounded(t), "k", ofA(1), Entries{Count: 1, Label: &label}))(t))
 	require.Empty(t, must(p.Inspect(bounded(t), "k"))(t).Label)
 	require.Equal(t, 1, must(p.Inspect(bounded(t), "k"))(t).Entries)
 	s.Do(t, "DEL", permitRecord("k"))
-	require.True(t, must(p.Recount(bounded(t), "k", ofA(1), Entries{Count: 2}))(t))
+	require.True(t, must(p.SetEntries(bounded(t), "k", ofA(1), Entries{Count: 2}))(t))
 	require.EqualValues(t, 0, number(t, s, "EXISTS", permitRecord("k")))
 	require.Equal(t, 0, must(p.Inspect(bounded(t), "k"))(t).Permits)
 }
@@ -330,7 +330,7 @@ func TestF30_PermitsOutOfMemory(t *testing.T) {
 	}
 	lasts(t, s, "k", 2*lease)
 	label := "another"
-	require.True(t, must(p.Recount(bounded(t), "k", ofA(1), Entries{Count: 2, Label: &label}))(t))
+	require.True(t, must(p.SetEntries(bounded(t), "k", ofA(1), Entries{Count: 2, Label: &label}))(t))
 	require.Equal(t, "2 another", text(t, s, "HGET", permitRecord("k"), ofA(1)))
 	require.True(t, ended(t, p, ofA(1)).Ours)
 	require.True(t, givenUp(t, p, ofA(2)).Ours)

@@ -116,7 +116,7 @@ func parseNodeReply(m rueidis.RedisMessage) (r NodeReply, err error) {
 
 // RenewVoted does what [Redis.Renew] does on a node of a quorum. counts reports whether its
 // answers Renewed count: they do if the node's marker is still that of vote, if that is of a
-// node with a restart guard. entries are set as by Recount, unless their count is 0.
+// node with a restart guard. entries are set as by SetEntries, unless their count is 0.
 func (r *Redis) RenewVoted(ctx context.Context, vote *Vote, lease time.Duration, keys, owners []string, entries []Entries, answers []Answer) (counts bool, err error) {
 	clear(answers)
 	counts, err = r.renewVoted(ctx, vote, lease, keys, owners, entries, answers)

@@ -16,7 +16,7 @@ var (
 	rwRelease      = load("rw/release.lua")
 	rwReleaseEach  = loadEach("rw/release.lua")
 	rwRenew        = load("rw/renew.lua")
-	rwRecount      = load("rw/recount.lua")
+	rwSetEntries   = load("rw/set_entries.lua")
 	rwInspect      = showing("rw/inspect.lua")
 	rwShare        = load("rw/share.lua")
 	rwForceRelease = load("rw/force_release.lua")
@@ -150,9 +150,9 @@ func (r *ReadWrite) Renew(ctx context.Context, lease time.Duration, keys, owners
 	return r.redis.renewEach(ctx, renewScript{script: withMistake(rwRenew), more: timeout}, lease, keys, owners, answers)
 }
 
-// Recount is [Redis.Recount], up to 99 999 entries.
-func (r *ReadWrite) Recount(ctx context.Context, key, owner string, entries Entries) (ours bool, err error) {
-	return r.redis.recount(ctx, rwRecount, entries, owner, key, timeout(key, owner))
+// SetEntries is [Redis.SetEntries], up to 99 999 entries.
+func (r *ReadWrite) SetEntries(ctx context.Context, key, owner string, entries Entries) (ours bool, err error) {
+	return r.redis.setEntries(ctx, rwSetEntries, entries, owner, key, timeout(key, owner))
 }
 
 // MayShare reports whether later readers of the client may share the hold of owner, a reader: it

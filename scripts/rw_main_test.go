@@ -61,7 +61,7 @@ var shared = family{
 		"renew": func(c client) error {
 			return c.rw.Renew(c.ctx, lease, []string{c.key}, []string{c.owner}, make([]Answer, 1))
 		},
-		"recount":       func(c client) error { return errOf(c.rw.Recount(c.ctx, c.key, c.owner, Entries{Count: 2})) },
+		"set entries":   func(c client) error { return errOf(c.rw.SetEntries(c.ctx, c.key, c.owner, Entries{Count: 2})) },
 		"force release": func(c client) error { return errOf(c.rw.ForceRelease(c.ctx, c.key)) },
 		"may share":     func(c client) error { return errOf(c.rw.MayShare(c.ctx, c.key, c.owner)) },
 		"inspect":       func(c client) error { return errOf(c.rw.Inspect(c.ctx, c.key)) },

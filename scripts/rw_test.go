@@ -90,14 +90,14 @@ func TestDowngrade(t *testing.T) {
 }
 
 // Nested entries are counted, and Inspect tells them, with the label of the owner.
-func TestRecountAndInspectReadWriteLocks(t *testing.T) {
+func TestSetEntriesAndInspectReadWriteLocks(t *testing.T) {
 	r := newReadWrites(t)
 	label := "a label"
 	for _, owner := range []string{ofA(1), writer(ofA(1))} {
 		r.clear()
 		r.shares(owner)
 		until := expiry(t, r.s, timeout("k", owner))
-		require.True(t, must(r.rw(owner).Recount(bounded(t), "k", owner, Entries{3, &label}))(t))
+		require.True(t, must(r.rw(owner).SetEntries(bounded(t), "k", owner, Entries{3, &label}))(t))
 		require.Equal(t, until, expiry(t, r.s, timeout("k", owner)))
 		h, mode := r.inspects(), "read"
 		if owner != ofA(1) {
@@ -108,9 +108,9 @@ func TestRecountAndInspectReadWriteLocks(t *testing.T) {
 		h.Remaining = 0
 		readers := map[string]int{"read": 1}[mode]
 		require.Equal(t, Holder{Owner: owner, Entries: 3, Label: label, Mode: mode, Readers: readers}, h)
-		require.False(t, must(r.rw(owner).Recount(bounded(t), "k", ofB(1), Entries{Count: 2}))(t))
+		require.False(t, must(r.rw(owner).SetEntries(bounded(t), "k", ofB(1), Entries{Count: 2}))(t))
 		r.dies(owner)
-		require.False(t, must(r.rw(owner).Recount(bounded(t), "k", owner, Entries{Count: 2}))(t))
+		require.False(t, must(r.rw(owner).SetEntries(bounded(t), "k", owner, Entries{Count: 2}))(t))
 	}
 	r.clear()
 	r.shares(ofA(1), ofB(1), ofC(1))

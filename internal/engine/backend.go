@@ -18,8 +18,8 @@ type Backend interface {
 	// Acquire makes owner the holder of name if that is free. With fencing,
 	// reserve is how many fences the hold gets.
 	Acquire(ctx context.Context, name, owner string, lease time.Duration, reserve int64) (scripts.Acquired, error)
-	// Recount sets the owner's entries.
-	Recount(ctx context.Context, name, owner string, entries scripts.Entries) (ours bool, err error)
+	// SetEntries sets the owner's entries.
+	SetEntries(ctx context.Context, name, owner string, entries scripts.Entries) (ours bool, err error)
 	// Renew extends the expiry of many holds; one answer for each.
 	Renew(ctx context.Context, lease time.Duration, names, owners []string, answers []scripts.Answer) error
 	// Abandoned reports an owner that may still be in Redis, and that the engine will no

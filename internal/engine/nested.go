@@ -54,7 +54,7 @@ func (e *Engine) reenter(ctx context.Context, outer *entry, t Terms, wait bool) 
 	}
 	doubt, err := e.countIn(ctx, outer, wait)
 	if doubt {
-		e.recountLater(s, true)
+		e.setEntriesLater(s, true)
 		return nil, err
 	}
 	defer func() { <-serial }()
@@ -106,7 +106,7 @@ func (e *Engine) countIn(ctx context.Context, outer *entry, wait bool) (doubt bo
 			return over
 		}
 		n, _ := s.count()
-		_, err := e.recount(ctx, s, n+1)
+		_, err := e.setEntries(ctx, s, n+1)
 		err = scripts.AsLapsed(err)
 		switch outcome := scripts.OutcomeOf(err); {
 		case outcome == scripts.Done:
@@ -120,13 +120,13 @@ func (e *Engine) countIn(ctx context.Context, outer *entry, wait bool) (doubt bo
 	return doubt, err
 }
 
-// recount makes one call to set the count, and a label of the hold's own. A hold that is no longer
+// setEntries makes one call to set the count, and a label of the hold's own. A hold that is no longer
 // ours ends. set reports that Redis has the count: with an error, it is only unknown whether
 // replicas have it.
-func (e *Engine) recount(ctx context.Context, s *section, n int) (set bool, err error) {
+func (e *Engine) setEntries(ctx context.Context, s *section, n int) (set bool, err error) {
 	h := s.hold
 	set, err = calls.DetachedNoted(ctx, e.Calls, h.Key.Name, func(ctx context.Context) (bool, error) {
-		return e.backend.Recount(ctx, h.Key.Name, h.Owner, scripts.Entries{Count: n, Label: h.label()})
+		return e.backend.SetEntries(ctx, h.Key.Name, h.Owner, scripts.Entries{Count: n, Label: h.label()})
 	})
 	if err == nil && !set {
 		e.lose(h, watchdog.ErrNotOurs)
@@ -134,9 +134,9 @@ func (e *Engine) recount(ctx context.Context, s *section, n int) (set bool, err 
 	return set, err
 }
 
-// recountDown is recount for a count that need not be on replicas, as it is of fewer entries.
-func (e *Engine) recountDown(ctx context.Context, s *section, n int) error {
-	set, err := e.recount(ctx, s, n)
+// setFewerEntries is setEntries for a count that need not be on replicas, as it is of fewer entries.
+func (e *Engine) setFewerEntries(ctx context.Context, s *section, n int) error {
+	set, err := e.setEntries(ctx, s, n)
 	if set {
 		return nil
 	}
@@ -179,20 +179,20 @@ func (e *Engine) countOut(ctx context.Context, s *section) error {
 		case <-patience:
 			patience, gone = nil, ctx.Done()
 		case <-gone:
-			e.recountLater(s, false)
+			e.setEntriesLater(s, false)
 			return errs.Ended(ctx, errs.Failed(holdfast.ErrUnknown, e.Calls.Public(calls.ErrNoAnswer)))
 		}
 	}
 	n, end := s.count()
 	if end == nil { // otherwise the field is gone, or counts for the next section
-		err := e.recountDown(e.Calls.Context(), s, n)
+		err := e.setFewerEntries(e.Calls.Context(), s, n)
 		switch scripts.OutcomeOf(err) {
 		case scripts.Done:
 		case scripts.Refused:
 			<-serial
 			return err
 		default:
-			e.recountLater(s, true)
+			e.setEntriesLater(s, true)
 			return errs.Failed(holdfast.ErrUnknown, err)
 		}
 	}
@@ -212,9 +212,9 @@ func (s *section) taint() {
 	k.Unlock()
 }
 
-// recountLater corrects the count in Redis in the background, after the earlier nested
+// setEntriesLater corrects the count in Redis in the background, after the earlier nested
 // calls. mine says that they have ended: the caller has the slot, which this gives back.
-func (e *Engine) recountLater(s *section, mine bool) {
+func (e *Engine) setEntriesLater(s *section, mine bool) {
 	s.taint()
 	e.Calls.Background(func() {
 		if !mine {
@@ -226,7 +226,7 @@ func (e *Engine) recountLater(s *section, mine bool) {
 			if over != nil {
 				return nil // the field is gone, or will be
 			}
-			if err := e.recountDown(ctx, s, n); scripts.OutcomeOf(err) != scripts.Refused { // see countOut
+			if err := e.setFewerEntries(ctx, s, n); scripts.OutcomeOf(err) != scripts.Refused { // see countOut
 				return err
 			}
 			return nil
@@ -250,8 +250,8 @@ func (e *Engine) showLabel(ctx context.Context, name string, lease *holdfast.Lea
 	defer e.Calls.End()
 	bounded, done := e.Calls.ContextFor(ctx)
 	defer done()
-	if err := e.recountDown(bounded, s, 1); err != nil {
-		e.recountLater(s, true)
+	if err := e.setFewerEntries(bounded, s, 1); err != nil {
+		e.setEntriesLater(s, true)
 		return
 	}
 	<-s.nesting.serial

@@ -149,9 +149,9 @@ func (rn *renewal) repairMissing() {
 	}
 }
 
-// Recount sets the entries on all nodes, and needs a quorum of them. Renewals and repairs bring
+// SetEntries sets the entries on all nodes, and needs a quorum of them. Renewals and repairs bring
 // them to the others.
-func (q *Quorum) Recount(ctx context.Context, _, owner string, entries scripts.Entries) (ours bool, err error) {
+func (q *Quorum) SetEntries(ctx context.Context, _, owner string, entries scripts.Entries) (ours bool, err error) {
 	h := q.holds.get(owner)
 	if h == nil {
 		return false, nil
@@ -161,7 +161,7 @@ func (q *Quorum) Recount(ctx context.Context, _, owner string, entries scripts.E
 	h.entries = entries
 	h.mu.Unlock()
 	errs, yes, no := slices.Repeat([]error{calls.ErrNoAnswer}, len(q.nodes)), 0, 0
-	for a := range each(ctx, q, q.nodes, func(n *node) (bool, error) { return n.recount(h, entries) }) {
+	for a := range each(ctx, q, q.nodes, func(n *node) (bool, error) { return n.setEntries(h, entries) }) {
 		errs[a.n.index] = a.err
 		switch {
 		case a.err != nil:
@@ -191,11 +191,11 @@ func (q *Quorum) Recount(ctx context.Context, _, owner string, entries scripts.E
 	return false, e
 }
 
-func (n *node) recount(h *hold, entries scripts.Entries) (ours bool, err error) {
+func (n *node) setEntries(h *hold, entries scripts.Entries) (ours bool, err error) {
 	if n.away() {
 		return false, n.absence()
 	}
 	return call(n.q.bounded(h.lease), n, func(ctx context.Context) (bool, error) {
-		return n.script.Recount(ctx, h.key, h.owner, entries)
+		return n.script.SetEntries(ctx, h.key, h.owner, entries)
 	})
 }

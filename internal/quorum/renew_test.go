@@ -196,7 +196,7 @@ func (r *harness) entries() (all []string) {
 func (r *harness) nested() *client {
 	r.t.Helper()
 	x, _ := r.settled()
-	ours, err := x.Recount(r.t.Context(), "k", ownX, scripts.Entries{Count: 2})
+	ours, err := x.SetEntries(r.t.Context(), "k", ownX, scripts.Entries{Count: 2})
 	require.NoError(r.t, err)
 	require.True(r.t, ours)
 	require.Equal(r.t, []string{"2", "2", "2"}, r.entries())
@@ -205,13 +205,13 @@ func (r *harness) nested() *client {
 
 // A nested entry that no node has counted is not counted later, neither by a renewal nor by
 // a repair.
-func TestRefusedRecountLeavesNoTrace(t *testing.T) {
+func TestRefusedSetEntriesLeavesNoTrace(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, r *harness) {
 		x := r.nested()
 		for _, way := range x.ways {
 			way.OwnWords("NOPERM User default has no permissions to run the 'hset' command", true, mentions(ownX))
 		}
-		_, err := x.Recount(t.Context(), "k", ownX, scripts.Entries{Count: 3})
+		_, err := x.SetEntries(t.Context(), "k", ownX, scripts.Entries{Count: 3})
 		require.Equal(t, scripts.Refused, scripts.OutcomeOf(err), "%v", err)
 		for _, way := range x.ways {
 			way.OwnWords("", true, nil)
@@ -237,7 +237,7 @@ func TestRepairBringsTheLabel(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, r *harness) {
 		x, _ := r.settled()
 		label := "its own"
-		ours, err := x.Recount(t.Context(), "k", ownX, scripts.Entries{Count: 1, Label: &label})
+		ours, err := x.SetEntries(t.Context(), "k", ownX, scripts.Entries{Count: 1, Label: &label})
 		require.NoError(t, err)
 		require.True(t, ours)
 		settle()

@@ -224,7 +224,7 @@ func (n *node) add(h *hold) error {
 		return nil
 	}
 	if entries := h.counted(); entries.Count > 1 || entries.Label != nil {
-		if _, err := n.recount(h, entries); err != nil {
+		if _, err := n.setEntries(h, entries); err != nil {
 			return err
 		}
 	}

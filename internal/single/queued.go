@@ -80,9 +80,9 @@ func (q *Queued) Leave(ctx context.Context, key string, doubts int, owners ...st
 	return q.leaves.do(ctx, none{}, scripts.KeyOwner{Key: key, Owner: owners[0]})
 }
 
-// Recount is [scripts.Redis.Recount].
-func (q *Queued) Recount(ctx context.Context, key, owner string, entries scripts.Entries) (bool, error) {
-	return q.redis.Recount(ctx, key, owner, entries)
+// SetEntries is [scripts.Redis.SetEntries].
+func (q *Queued) SetEntries(ctx context.Context, key, owner string, entries scripts.Entries) (bool, error) {
+	return q.redis.SetEntries(ctx, key, owner, entries)
 }
 
 // Renew is [scripts.Redis.Renew].

@@ -3,7 +3,7 @@
 -- KEYS[n]     the last key, the marker, string
 -- ARGV[1]     lease in ms from now, 1 to 999999999999999
 -- ARGV[2*i]   the owner of KEYS[i]
--- ARGV[2*i+1] what the field should hold, as for recount, 0 to leave it as it is: the node may have missed a nested entry
+-- ARGV[2*i+1] what the field should hold, as for set_entries, 0 to leave it as it is: the node may have missed a nested entry
 -- Reply       {marker, answer...} with, for each lock:
 --             1    renewed
 --             0    the owner does not hold the lock; nothing is changed

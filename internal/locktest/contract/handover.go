@@ -180,7 +180,7 @@ func handoverOldEntries(c *harness) {
 // A nested call that may still arrive would count for the next lease.
 func handoverTainted(c *harness) {
 	l, waits := c.lineUp("k", 1)
-	held, letGo := c.hold(c.Proxy.OnRequest, "recount")
+	held, letGo := c.hold(c.Proxy.OnRequest, "set_entries")
 	ctx, cancel := context.WithCancel(l.Bind(c.ctx))
 	done := locktest.GoLock(c.Locker, ctx, "k")
 	locktest.Within(c.T, held)
@@ -200,7 +200,7 @@ func handoverTainted(c *harness) {
 // An undone call may still arrive once more.
 func handoverDoubt(c *harness) {
 	l, waits := c.lineUp("k", 1)
-	c.swallow(1, "recount")
+	c.swallow(1, "set_entries")
 	require.ErrorIs(c.T, locktest.ErrOf(c.Locker.TryLock(l.Bind(c.ctx), "k")), holdfast.ErrUnknown)
 	c.lives(l)
 	locktest.Await(c.T, func() bool { return c.Entries("k") == 1 }, "it is not undone")

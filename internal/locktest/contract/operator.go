@@ -129,7 +129,7 @@ func labelOfACall(c *harness) {
 	c.commands()
 
 	l = locktest.Lock(c.T, c.Locker, c.ctx, "k", holdfast.Label("its own"))
-	c.sends("acquire", "recount")
+	c.sends("acquire", "set_entries")
 	shows("its own", 1)
 	require.ErrorContains(c.T, locktest.ErrOf(c.Other.TryLock(c.ctx, "k")), `held by "its own"`)
 	require.Regexp(c.T, `held by (this locker for \S+, as )?"its own"`, locktest.ErrOf(c.Locker.TryLock(c.ctx, "k")).Error())
@@ -160,7 +160,7 @@ func labelOfACall(c *harness) {
 
 // A lock is held although its label does not arrive, which comes later.
 func labelFails(c *harness) {
-	c.cut(1, "recount")
+	c.cut(1, "set_entries")
 	l := locktest.Lock(c.T, c.Locker, c.ctx, "k", holdfast.Label("late"))
 	c.lives(l)
 	locktest.Await(c.T, func() bool {

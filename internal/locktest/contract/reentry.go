@@ -178,7 +178,7 @@ func reentryShared(c *harness) {
 // it arrives later.
 func reentryCancelled(c *harness) {
 	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
-	held, letGo := c.hold(c.Proxy.OnRequest, "recount")
+	held, letGo := c.hold(c.Proxy.OnRequest, "set_entries")
 	ctx, cancel := context.WithCancel(l.Bind(c.ctx))
 	done := locktest.GoLock(c.Locker, ctx, "k")
 	locktest.Within(c.T, held)

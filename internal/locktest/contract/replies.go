@@ -80,7 +80,7 @@ func g5Single(c *harness) {
 
 func g5Enter(c *harness) {
 	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
-	c.swallow(2, "recount")
+	c.swallow(2, "set_entries")
 	inner := locktest.Lock(c.T, c.Locker, l.Bind(c.ctx), "k")
 	require.Equal(c.T, 2, c.Entries("k"))
 	c.unlock(inner)
@@ -89,12 +89,12 @@ func g5Enter(c *harness) {
 	c.free("k")
 }
 
-// An entry ends once if the reply of its recount is lost, or the call.
+// An entry ends once if the reply to its SetEntries is lost, or the call.
 func g5Leave(c *harness) {
 	for _, lose := range []func(int, ...string){c.swallow, c.cut} {
 		l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 		inner := locktest.Lock(c.T, c.Locker, l.Bind(c.ctx), "k")
-		lose(2, "recount")
+		lose(2, "set_entries")
 		require.ErrorIs(c.T, inner.Unlock(c.ctx), holdfast.ErrUnknown)
 		c.ended(inner, holdfast.ErrReleased)
 		c.lives(l)

@@ -182,5 +182,5 @@ func unlockRoundTrips(c *harness) {
 	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	c.unlock(locktest.Lock(c.T, c.Locker, l.Bind(c.ctx), "k"))
 	c.unlock(l)
-	require.Equal(c.T, []string{"acquire", "recount", "recount", "release"}, c.commands())
+	require.Equal(c.T, []string{"acquire", "set_entries", "set_entries", "release"}, c.commands())
 }

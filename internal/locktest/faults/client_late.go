@@ -110,7 +110,7 @@ func testNestedArrivesLate(t *testing.T, d locktest.Kind) {
 	var s locktest.Sockets
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long}, s.Dialled)
 	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
-	held, arrived := delayed(r.Proxy, "recount")
+	held, arrived := delayed(r.Proxy, "set_entries")
 	result := locktest.Go(func() error { return locktest.ErrOf(r.Locker.TryLock(l.Bind(locktest.Bounded(t)), "k")) })
 	locktest.Within(t, held)
 	s.Drop()

@@ -76,9 +76,9 @@ var lossCases = []lossCase{
 	{"acquire/fenced try", true, tryAcquireUnanswered},
 	{"acquire/fenced wait", true, waitAcquireUnanswered},
 	{"give_up", false, giveUpUnanswered},
-	{"recount/nested try", false, nestedTryUnanswered},
-	{"recount/nested wait", false, nestedWaitUnanswered},
-	{"recount/nested unlock", false, nestedUnlockUnanswered},
+	{"set_entries/nested try", false, nestedTryUnanswered},
+	{"set_entries/nested wait", false, nestedWaitUnanswered},
+	{"set_entries/nested unlock", false, nestedUnlockUnanswered},
 	{"release", false, releaseUnanswered},
 	{"release/fenced", true, releaseUnanswered},
 	{"renew", false, renewUnanswered},
@@ -166,7 +166,7 @@ func giveUpUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{
 
 func nestedTryUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
 	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
-	lost := lose("recount")
+	lost := lose("set_entries")
 	require.ErrorIs(t, locktest.ErrOf(r.Locker.TryLock(l.Bind(locktest.Bounded(t)), "k")), holdfast.ErrUnknown)
 	locktest.Within(t, lost)
 	locktest.Await(t, func() bool { return r.Entries("k") == 1 })
@@ -192,7 +192,7 @@ func (r *harness) notHandedOver(l *holdfast.Lease) {
 
 func nestedWaitUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
 	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
-	lost := lose("recount")
+	lost := lose("set_entries")
 	inner := locktest.Lock(t, r.Locker, l.Bind(locktest.Bounded(t)), "k")
 	locktest.Within(t, lost)
 	require.Equal(t, 2, r.Entries("k"))
@@ -204,7 +204,7 @@ func nestedWaitUnanswered(t *testing.T, r *harness, lose func(string) <-chan str
 func nestedUnlockUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
 	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
 	inner := locktest.Lock(t, r.Locker, l.Bind(locktest.Bounded(t)), "k")
-	lost := lose("recount")
+	lost := lose("set_entries")
 	require.ErrorIs(t, inner.Unlock(locktest.Bounded(t)), holdfast.ErrUnknown)
 	locktest.Within(t, lost)
 	locktest.Await(t, func() bool { return r.Entries("k") == 1 })

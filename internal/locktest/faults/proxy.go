@@ -119,13 +119,13 @@ func testEntryAnsweredByAProxy(t *testing.T, d locktest.Kind) {
 	}
 	for _, instead := range []bool{false, true} {
 		for _, lock := range []func(context.Context, string, ...holdfast.LockOption) (*holdfast.Lease, error){r.Locker.TryLock, r.Locker.Lock} {
-			r.Proxy.OwnWords(ownWords, instead, locktest.Is("recount"))
+			r.Proxy.OwnWords(ownWords, instead, locktest.Is("set_entries"))
 			_, err := lock(l.Bind(locktest.Bounded(t)), "k")
 			refusedByProxy(t, err)
 			settle()
 		}
 		inner := locktest.Lock(t, r.Locker, l.Bind(locktest.Bounded(t)), "k")
-		r.Proxy.OwnWords(ownWords, instead, locktest.Is("recount"))
+		r.Proxy.OwnWords(ownWords, instead, locktest.Is("set_entries"))
 		require.ErrorIs(t, inner.Unlock(locktest.Bounded(t)), holdfast.ErrUnknown)
 		settle()
 	}

@@ -217,7 +217,7 @@ func (w *modelWalk) disturb(t *testing.T) {
 
 // notWalked are the calls of the quorum to a node that are not compared, and why.
 var notWalked = map[string]string{
-	"Recount":     "nested entries are not in the model: they change no hold's owner or expiry",
+	"SetEntries":  "nested entries are not in the model: they change no hold's owner or expiry",
 	"CheckVote":   "it changes nothing on a node",
 	"Identify":    "nor does this",
 	"Inspect":     "nor does this",

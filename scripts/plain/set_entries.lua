@@ -1,4 +1,4 @@
--- recount: set the number of entries of a hold, as a nested entry begins or ends. The expiry stays as it is.
+-- set_entries: set the number of entries of a hold, as a nested entry begins or ends. The expiry stays as it is.
 -- KEYS[1]  the lock, hash owner -> count and label
 -- ARGV[1]  owner
 -- ARGV[2]  the new number of entries, 1 to 999999999, and behind a space the label of the owner, if it has one
