@@ -56,6 +56,7 @@
 //	lock.go, operator.go, together.go, options.go   calls of users
 //	release.go, close.go, bind.go, list.go          Unlock, Close, Bind, Locks
 //	nested.go, handover.go, attempt.go              entries, sections and holds begin
+//	await.go                                        how a wait ends
 //	outage.go                                       how long calls and waits go on without answers
 //	hold.go, section.go, waiters.go                 what they are
 //	share.go, pair.go                               readers share a hold, and know the writers

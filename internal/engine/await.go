@@ -1,0 +1,111 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/errs"
+)
+
+// await sleeps until the wait ends. It calls Redis only to confirm a grant. Its frame is
+// small: the stack of a waiting goroutine costs more than the waiter itself.
+func (e *Engine) await(ctx context.Context, k *Key, w *Waiter) (*holdfast.Lease, error) {
+	for {
+		var got result
+		if ctx.Done() == nil && w.places == nil { // nothing else can come; a select takes twice as long
+			got = <-w.ready
+		} else {
+			select {
+			case got = <-w.ready:
+			case place := <-w.places:
+				e.onPlace(ctx, k, w, place)
+				continue
+			case <-ctx.Done():
+				e.logLongWait(k, w)
+				return e.withdraw(ctx, k, w)
+			}
+		}
+		e.logLongWait(k, w)
+		if got.granted != nil {
+			lease, waits, err := got.granted.Confirm(ctx, w)
+			e.Calls.End()
+			if waits {
+				continue
+			}
+			if lease != nil {
+				lease, err = e.handOut(ctx, lease)
+			}
+			got.lease, got.err = lease, err
+		}
+		e.pool.put(w)
+		return got.lease, got.err
+	}
+}
+
+// logLongWait logs a wait that took longer than a lease.
+func (e *Engine) logLongWait(k *Key, w *Waiter) {
+	if !e.Logger.Enabled(context.Background(), slog.LevelDebug) {
+		return
+	}
+	if d := e.Calls.Now() - w.Since; d > e.Lease {
+		e.Logger.Debug("holdfast: waited for longer than a lease", "key", errs.Quote(e.KeyOf(k.Name)), "waited", d)
+	}
+}
+
+// withdraw removes a waiter whose context has ended, or whose OnPlace has panicked. A lease that
+// it has got by then goes to the next waiter.
+func (e *Engine) withdraw(ctx context.Context, k *Key, w *Waiter) (*holdfast.Lease, error) {
+	k.Lock()
+	if w.waiting {
+		err := e.discipline.WaitError(k, w)
+		k.Remove(w)
+		e.discipline.WaiterLeft(k, w)
+		k.Unlock()
+		e.pool.put(w)
+		return nil, errs.EndedBy(ctx, err)
+	}
+	k.Unlock()
+	got := <-w.ready
+	e.pool.put(w)
+	switch {
+	case got.err != nil:
+		return nil, got.err
+	case got.lease != nil:
+		e.unlockLater(got.lease)
+	default:
+		got.granted.Decline()
+		e.Calls.End()
+	}
+	return nil, errs.EndedBy(ctx, holdfast.ErrNotAcquired)
+}
+
+// handOut returns a lease to its caller. If ctx has ended, the caller may be gone: the lease is
+// unlocked in the background.
+func (e *Engine) handOut(ctx context.Context, lease *holdfast.Lease) (*holdfast.Lease, error) {
+	if ctx.Err() == nil {
+		return lease, nil
+	}
+	e.unlockLater(lease)
+	return nil, errs.EndedBy(ctx, holdfast.ErrNotAcquired)
+}
+
+// unlockLater unlocks a lease in the background.
+func (e *Engine) unlockLater(lease *holdfast.Lease) {
+	e.With(e.Prefix+lease.Key(), func(*Key) { // otherwise Close releases it
+		e.Calls.Background(func() { _ = lease.Unlock(context.Background()) })
+	})
+}
+
+// onPlace runs the function of a waiter. If that panics or ends its goroutine, the call
+// ends and gives up its place.
+func (e *Engine) onPlace(ctx context.Context, k *Key, w *Waiter, place int) {
+	ended := true
+	defer func() {
+		if ended {
+			_, _ = e.withdraw(ctx, k, w)
+		}
+	}()
+	w.onPlace(place)
+	ended = false
+}

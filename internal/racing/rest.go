@@ -1,0 +1,127 @@
+package racing
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/planted"
+	"github.com/holdfast-go/holdfast/pubsub"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// How the loop of a race waits: for its subscription, and for a reason to try again.
+
+// probeWithoutMessages is how often a loop tries while its subscription is not live.
+const probeWithoutMessages = time.Second
+
+// subscribe subscribes to the releases of a key, unless the race has done so, and sleeps for
+// at most the given time until the subscription is as wanted.
+func (d *racing) subscribe(k *engine.Key, r *race, most time.Duration, wanted func(pubsub.State) bool) {
+	if r.sub == nil {
+		sub := d.backend.Subscribe(k.Name)
+		k.Lock()
+		r.sub = sub
+		k.Unlock()
+	}
+	limit := time.NewTimer(most)
+	defer limit.Stop()
+	for !wanted(r.sub.State()) {
+		select {
+		case <-r.sub.Wake():
+		case <-r.poke:
+			if d.called(k, r) {
+				return
+			}
+		case <-limit.C:
+			return
+		}
+	}
+}
+
+// called reports whether the loop must not sleep on.
+func (d *racing) called(k *engine.Key, r *race) bool {
+	k.Lock()
+	defer k.Unlock()
+	return k.FirstWaiter() == nil || r.probe
+}
+
+// rest sleeps until there is a reason for the next attempt, and reports whether that was a
+// message. A release of another process is a reason; after stepping back, the last of those that
+// it lets pass. Others are a release of ours that nobody else listens to, a new subscription, the
+// moment until, and that nobody waits any more.
+func (d *racing) rest(k *engine.Key, r *race, before pubsub.State, until time.Time) (notified bool) {
+	blind := time.Now().Add(probeWithoutMessages)
+	last, due := before.Messages, time.Time{}
+	k.Lock()
+	defer k.Unlock()
+	for {
+		now, seen := time.Now(), r.seen()
+		switch {
+		case k.FirstWaiter() == nil, r.probe:
+			return false
+		case seen.Epoch != before.Epoch && !planted.DeafReconnect:
+			r.turns.reset()
+			return false
+		case r.turns.active():
+			if r.turns.mine(seen, now) {
+				return true
+			}
+		case seen.Notified-before.Notified > r.turns.coming: // not only ours
+			if d.delay == nil {
+				return true
+			}
+			if seen.Messages != last || due.IsZero() {
+				last, due = seen.Messages, now.Add(d.holdBack(k, r, seen))
+			}
+			if !now.Before(due) {
+				return true
+			}
+		}
+		wake := until
+		if !due.IsZero() && due.Before(wake) {
+			wake = due
+		}
+		if !seen.Live && blind.Before(wake) && !planted.DeafReconnect {
+			wake = blind
+		}
+		if next := r.turns.next(); !next.IsZero() && next.Before(wake) {
+			wake = next
+		}
+		if !now.Before(wake) {
+			r.turns.probed(now)
+			return false
+		}
+		k.Unlock()
+		timer := time.NewTimer(wake.Sub(now))
+		select {
+		case <-r.sub.Wake():
+		case <-timer.C:
+		case <-r.poke:
+		}
+		timer.Stop()
+		k.Lock()
+	}
+}
+
+// holdBack is how long a race with split votes waits after a release. A race tries immediately if it
+// has let as many releases pass as a wait for a key of this shard usually does. For each release
+// fewer it waits one round trip more, up to a few: so those that came first go first, and they do
+// not ask at the same time. As long as many do nevertheless, the delay is random as well.
+func (d *racing) holdBack(k *engine.Key, r *race, seen pubsub.State) time.Duration {
+	const most = 4
+	behind := float64(d.usualReleases(k).Load())/(1<<10) - float64(r.releases(seen))
+	pause := time.Duration(min(max(behind, 0), most) * float64(d.engine.RTT()))
+	if r.tries > 0 {
+		pause += d.delay(r.tries - 1)
+	}
+	return pause
+}
+
+// longest is the longest sleep: until the holder's lease must be over, but at most one
+// lease of ours.
+func (d *racing) longest(remaining time.Duration) time.Duration {
+	if remaining == scripts.NoExpiry || remaining > d.engine.Lease {
+		return d.engine.Lease
+	}
+	return remaining + time.Millisecond // Redis rounds down
+}
