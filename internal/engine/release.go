@@ -54,6 +54,13 @@ func (en *entry) unlock(ctx context.Context) error {
 		e.observer.ended(en, held, err)
 		return err
 	}
+	return en.endSection(ctx)
+}
+
+// endSection ends the section with its last entry. The key is locked; endSection unlocks it.
+func (en *entry) endSection(ctx context.Context) error {
+	s, k := en.section, en.key()
+	h, e := s.hold, k.engine
 	held := e.observer.held(en)
 	s.end(holdfast.ErrReleased)
 	h.tainted = h.tainted || s.nesting.busy()
@@ -62,23 +69,20 @@ func (en *entry) unlock(ctx context.Context) error {
 		k.Unlock()
 		return nil
 	}
-	w, next := e.handover(k, h)
-	if w == nil {
-		h.watchdog.Forget(h)
-		k.remove(h)
-		k.releasing = h
-		e.discipline.BeforeRelease(k)
-		k.calls++
-		e.Calls.Begin() // Close has not passed here: it would have ended the section
-	} else {
+	if w, next := e.handover(k, h); w != nil {
 		e.observer.ended(en, held, nil)
 		e.observer.acquired(&next.first, holdfast.ByHandover, w.Since)
-	}
-	k.Unlock()
-	if w != nil {
+		k.Unlock()
 		w.ready <- result{lease: &next.first.lease}
 		return nil
 	}
+	h.watchdog.Forget(h)
+	k.remove(h)
+	k.releasing = h
+	e.discipline.BeforeRelease(k)
+	k.calls++
+	e.Calls.Begin() // Close has not passed here: it would have ended the section
+	k.Unlock()
 	defer e.Calls.End()
 	err := e.release(ctx, k, h)
 	if err != nil && !errs.LeaseOver(err) { // Do does not return it

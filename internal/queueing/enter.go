@@ -54,6 +54,11 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 		q.notEntered(list, a)
 		return
 	}
+	q.haveEntered(reply, start, list)
+}
+
+// haveEntered handles the reply to enter.
+func (q *queue) haveEntered(reply scripts.Entered, start time.Time, list []*ticket) {
 	q.retry = calls.Backoff{}
 	if time.Since(start) > q.in.config.WaiterTTL/2 {
 		q.verify, q.due = true, time.Now()
@@ -68,7 +73,7 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 		}
 	}
 	q.noteEntered(list, reply)
-	if !k.Closed() {
+	if !q.key.Closed() {
 		q.startHeartbeats()
 	}
 	if reply.Grant.Lease > 0 {
