@@ -55,8 +55,8 @@ func Timeout(lease time.Duration) time.Duration {
 // Now is the time since New, on the monotonic clock.
 func (c *Calls) Now() time.Duration { return time.Since(c.start) }
 
-// Since is t as a time of Now.
-func (c *Calls) Since(t time.Time) time.Duration { return t.Sub(c.start) }
+// At is t as a time of Now.
+func (c *Calls) At(t time.Time) time.Duration { return t.Sub(c.start) }
 
 // Go runs f in the background with a bounded context. Close waits for it. After Close, Go
 // does nothing and returns false.

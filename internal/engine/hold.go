@@ -66,7 +66,7 @@ func (h *Hold) label() *string {
 // the watchdog renew it. It is not yet a hold of the key. state is that of the discipline.
 func (e *Engine) NewHold(k *Key, owner string, t Terms, start time.Time, a scripts.Acquired, state any) *Hold {
 	h := &Hold{Key: k, Owner: owner, granted: e.Calls.Now(), plain: t.Plain()}
-	h.late = h.granted-e.Calls.Since(start) > time.Second
+	h.late = h.granted-e.Calls.At(start) > time.Second
 	if e.SharedHolds || a.Fence != 0 || state != nil || e.observer != nil || t.Label != nil {
 		h.extras = &extras{label: t.Label, fences: fences{first: a.Fence, current: a.Fence, last: a.FenceEnd}, state: state}
 	}
@@ -74,7 +74,7 @@ func (e *Engine) NewHold(k *Key, owner string, t Terms, start time.Time, a scrip
 		h.extras.sections, h.extras.tenure = make(map[*section]struct{}, 1), h.granted
 	}
 	if e.observer != nil {
-		h.extras.due.Store(int64(e.Calls.Since(start) + min(t.Lease, e.Lease)/3))
+		h.extras.due.Store(int64(e.Calls.At(start) + min(t.Lease, e.Lease)/3))
 	}
 	h.watchdog = e.watchdogs.of(e.Calls.ServerOf(k.Name))
 	if t.MaxHold == 0 && !t.Fixed && e.MaxHold > 0 {

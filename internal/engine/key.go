@@ -116,7 +116,7 @@ func (k *Key) Held() bool { return k.oldest != nil }
 
 // HeldSince reports whether it has one that was granted after that time.
 func (k *Key) HeldSince(t time.Time) bool {
-	return k.oldest != nil && k.oldest.granted > k.engine.Calls.Since(t)
+	return k.oldest != nil && k.oldest.granted > k.engine.Calls.At(t)
 }
 
 // HeldBy reports whether owner has the key here, or is releasing it. Redis has ended all

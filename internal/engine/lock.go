@@ -173,7 +173,7 @@ func (e *Engine) firstAttempt(ctx context.Context, k *Key, t Terms, onPlace func
 		k.sharedAttempts--
 	}
 	if lease == nil {
-		if lease = e.Take(k, a, e.Calls.Since(a.Start)); lease != nil {
+		if lease = e.Take(k, a, e.Calls.At(a.Start)); lease != nil {
 			k.ServeReaders(a.Hold)
 		}
 	}
@@ -190,7 +190,7 @@ func (e *Engine) firstAttempt(ctx context.Context, k *Key, t Terms, onPlace func
 		e.Undo(a.Orphan)
 		return nil, nil, err
 	}
-	w := e.pool.get(t, onPlace, e.Calls.Since(a.Start))
+	w := e.pool.get(t, onPlace, e.Calls.At(a.Start))
 	k.pushEarly(w)
 	e.discipline.Refused(k, w, a)
 	k.End()

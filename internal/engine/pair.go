@@ -73,7 +73,7 @@ func (e *Engine) beside(ctx context.Context, name string, t Terms, writer *entry
 	err = e.RideOut(ctx, wait, func(ctx context.Context) error {
 		a := e.Attempt(ctx, k, t, 1)
 		k.Lock()
-		lease = e.Take(k, a, e.Calls.Since(a.Start))
+		lease = e.Take(k, a, e.Calls.At(a.Start))
 		closed := k.closed
 		k.Unlock()
 		e.Undo(a.Orphan)

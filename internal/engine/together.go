@@ -92,7 +92,7 @@ func (e *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 // Failed tells the observer that an attempt of TryLockAll, which began at that time, was the
 // last one for its keys.
 func (e *Engine) Failed(key string, why error, began time.Time) {
-	e.observer.failed(key, why, e.Calls.Since(began))
+	e.observer.failed(key, why, e.Calls.At(began))
 }
 
 // beginAlone begins a call for the key of this name, which is neither held nor wanted here.
@@ -119,7 +119,7 @@ func (e *Engine) takeTogether(ctx context.Context, states []*Key, attempts []Att
 	var err error
 	for i, k := range states {
 		k.Lock()
-		if lease := e.Take(k, attempts[i], e.Calls.Since(attempts[i].Start)); lease != nil {
+		if lease := e.Take(k, attempts[i], e.Calls.At(attempts[i].Start)); lease != nil {
 			leases = append(leases, lease)
 		} else if err == nil {
 			err = errs.Of("lock", e.KeyOf(k.Name), attempts[i].Known())
