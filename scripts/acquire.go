@@ -30,7 +30,7 @@ type Acquired struct {
 	// or NoExpiry.
 	Remaining time.Duration
 	// Fence and FenceEnd are the first and the last number reserved for this
-	// hold, if OK and by AcquireFenced.
+	// hold, if OK and with fencing.
 	Fence, FenceEnd int64
 	// Split: perhaps nobody holds the key: owners that asked a quorum at the same time have each
 	// got some of its nodes. Never set by one node.
@@ -42,18 +42,33 @@ type Acquired struct {
 	Why error
 }
 
-// Acquire takes key for owner if it is free, for one lease from now. Otherwise it
-// changes nothing.
+// AcquireRequest is one hold that is asked for.
+type AcquireRequest struct {
+	Key, Owner string
+	Lease      time.Duration
+}
+
+// Acquire takes a key for an owner if it is free, for one lease from now. Otherwise it
+// changes nothing. With fencing, the hold gets fence numbers that are larger than all numbers of
+// earlier holds of the key.
 //
 // It may be repeated when its reply is lost: a repeat that finds the owner's
-// hold leaves it as it is, so the lease counts from before the first attempt.
+// hold leaves it as it is, so the lease counts from before the first attempt; its numbers are
+// larger than those of the attempts before it.
 // After an Unknown outcome that is not followed up by a repeat, GiveUp undoes
 // what may have been done.
-func (r *Redis) Acquire(ctx context.Context, key, owner string, lease time.Duration) (Acquired, error) {
-	if err := checkHold(key, owner, lease); err != nil {
+func (r *Redis) Acquire(ctx context.Context, f Fencing, a AcquireRequest) (Acquired, error) {
+	if err := checkHold(a.Key, a.Owner, a.Lease); err != nil {
 		return Acquired{}, err
 	}
-	return r.take(ctx, parseAcquired, acquire, 2, key, tombstone(key, owner), owner, millis(lease), r.one)
+	if err := checkFencing(f); err != nil {
+		return Acquired{}, err
+	}
+	if f.Reserve == 0 {
+		return r.take(ctx, parseAcquired, acquire, 2, a.Key, tombstone(a.Key, a.Owner), a.Owner, millis(a.Lease), r.one)
+	}
+	return r.take(ctx, parseFenced, acquire, 3, a.Key, tombstone(a.Key, a.Owner), counter(a.Key),
+		a.Owner, millis(a.Lease), r.one, decimal(f.Reserve), millis(f.Expiry))
 }
 
 // AcquireAll takes all of keys in one call, keys[i] for owners[i], for one lease from
@@ -91,8 +106,8 @@ func (r *Redis) AcquireAll(ctx context.Context, keys, owners []string, lease tim
 
 // Fencing says how fence numbers are handed out.
 type Fencing struct {
-	// Reserve is how many numbers to reserve for a hold, 1 to 999 999 999. Where
-	// the counter runs ahead of the server's clock it gets fewer, at least one.
+	// Reserve is how many numbers to reserve for a hold, up to 999 999 999; 0: there is no
+	// fencing. Where the counter runs ahead of the server's clock it gets fewer, at least one.
 	Reserve int64
 	// Expiry is for how long the counter outlives its last acquire, in whole
 	// milliseconds; 0: forever. A counter without expiry keeps none.
@@ -100,8 +115,8 @@ type Fencing struct {
 }
 
 func checkFencing(f Fencing) error {
-	if f.Reserve < 1 || f.Reserve > 999_999_999 {
-		return refuse("fence numbers to reserve: %d is not from 1 to 999999999", f.Reserve)
+	if f.Reserve < 0 || f.Reserve > 999_999_999 {
+		return refuse("fence numbers to reserve: %d is not from 0 to 999999999", f.Reserve)
 	}
 	if f.Expiry < 0 || f.Expiry%time.Millisecond != 0 {
 		return refuse("expiry of the fence counter: %v is not a whole number of milliseconds from 0", f.Expiry)
@@ -109,43 +124,23 @@ func checkFencing(f Fencing) error {
 	return nil
 }
 
-// AcquireFenced does what Acquire does and reserves fence numbers that are larger than all numbers
-// of earlier holds of key. A repeat that finds the owner's hold gets larger numbers than the
-// attempts before it.
-func (r *Redis) AcquireFenced(ctx context.Context, key, owner string, lease time.Duration, f Fencing) (Acquired, error) {
-	if err := checkHold(key, owner, lease); err != nil {
-		return Acquired{}, err
-	}
-	if err := checkFencing(f); err != nil {
-		return Acquired{}, err
-	}
-	return r.take(ctx, parseFenced, acquire, 3, key, tombstone(key, owner), counter(key),
-		owner, millis(lease), r.one, decimal(f.Reserve), millis(f.Expiry))
-}
-
-// AcquireRequest is one hold that is asked for among several.
-type AcquireRequest struct {
-	Key, Owner string
-	Lease      time.Duration
-}
-
-// AcquireEach does what [Redis.Acquire] does for each of asks by itself. If f is not nil,
-// it does what AcquireFenced does. It fills results, one for each.
-func (r *Redis) AcquireEach(ctx context.Context, f *Fencing, asks []AcquireRequest, results []Result[Acquired]) error {
+// AcquireEach does what [Redis.Acquire] does for each of asks by itself, and fills results, one for
+// each.
+func (r *Redis) AcquireEach(ctx context.Context, f Fencing, asks []AcquireRequest, results []Result[Acquired]) error {
 	var more []string
-	if f != nil {
+	if f.Reserve != 0 {
 		more = []string{decimal(f.Reserve), millis(f.Expiry)}
 	}
-	keys, args, err := r.acquireArgs(asks, f != nil, more...)
+	keys, args, err := r.acquireArgs(asks, f.Reserve != 0, more...)
 	if err != nil {
 		return err
 	}
 	return invokeEach(ctx, r, acquireEach, len(asks), keys, args, results, parserOf(f))
 }
 
-// parserOf returns what reads the reply to an acquire, with fencing if f is not nil.
-func parserOf(f *Fencing) parser {
-	if f != nil {
+// parserOf returns what reads the reply to an acquire.
+func parserOf(f Fencing) parser {
+	if f.Reserve != 0 {
 		return parseFenced
 	}
 	return parseAcquired

@@ -165,9 +165,9 @@ func TestF8_BadArguments(t *testing.T) {
 	hold := func(what, owner string, d time.Duration) {
 		t.Helper()
 		ask := []AcquireRequest{{"k", owner, d}}
-		refused(what, errOf(n.Acquire(ctx, "k", owner, d)), errOf(n.AcquireFenced(ctx, "k", owner, d, *fencingHour)),
-			errOf(n.AcquireAll(ctx, []string{"k"}, []string{owner}, d)), n.AcquireEach(ctx, nil, ask, make([]Result[Acquired], 1)),
-			errOf(f.Acquire(ctx, "k", owner, d)), errOf(f.Confirm(ctx, "k", owner, d)), f.AcquireEach(ctx, ask, make([]Result[Acquired], 1)),
+		refused(what, errOf(n.Acquire(ctx, Fencing{}, ask[0])), errOf(n.Acquire(ctx, fencingHour, ask[0])),
+			errOf(n.AcquireAll(ctx, []string{"k"}, []string{owner}, d)), n.AcquireEach(ctx, Fencing{}, ask, make([]Result[Acquired], 1)),
+			errOf(f.Acquire(ctx, ask[0])), errOf(f.Confirm(ctx, "k", owner, d)), f.AcquireEach(ctx, ask, make([]Result[Acquired], 1)),
 			n.AcquireVoted(ctx, nil, false, ask, make([]NodeReply, 1)), n.AcquireVoted(ctx, c.vote, true, ask, make([]NodeReply, 1)))
 	}
 	hold("owner", "", lease)
@@ -179,8 +179,8 @@ func TestF8_BadArguments(t *testing.T) {
 	require.NoError(t, CheckLease(100*time.Millisecond))
 	require.NoError(t, CheckLease(100*365*24*time.Hour))
 	require.NoError(t, CheckKey(long(1024)))
-	for _, f := range []Fencing{{}, {Reserve: -1}, {Reserve: 1e9}, {Reserve: 1, Expiry: -1}, {Reserve: 1, Expiry: time.Microsecond}} {
-		refused("fence", errOf(n.AcquireFenced(ctx, "k", ownA, lease, f)))
+	for _, f := range []Fencing{{Reserve: -1}, {Reserve: 1e9}, {Reserve: 1, Expiry: -1}, {Reserve: 1, Expiry: time.Microsecond}} {
+		refused("fence", errOf(n.Acquire(ctx, f, AcquireRequest{"k", ownA, lease})))
 	}
 	beside := ReadWriteAcquire{AcquireRequest: AcquireRequest{"k", ofA(2), lease}, Beside: writer(ofA(1))}
 	refused("fencing", errOf(c.rw.Acquire(ctx, fencingHour, beside)),

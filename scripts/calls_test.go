@@ -44,10 +44,12 @@ var plain = family{
 	name: "plain", commands: Commands(), keys: "~k ~redisson_lock_token:* ~holdfast_gone:*",
 	needless: []string{"publish"}, situations: []string{"free", "held", "held by another"},
 	calls: map[string]call{
-		"acquire":             func(c client) error { return errOf(c.Acquire(c.ctx, c.key, c.owner, lease)) },
-		"acquire fenced":      func(c client) error { return errOf(c.AcquireFenced(c.ctx, c.key, c.owner, lease, *fencingHour)) },
+		"acquire": func(c client) error { return errOf(c.Acquire(c.ctx, Fencing{}, AcquireRequest{c.key, c.owner, lease})) },
+		"acquire fenced": func(c client) error {
+			return errOf(c.Acquire(c.ctx, fencingHour, AcquireRequest{c.key, c.owner, lease}))
+		},
 		"acquire all":         func(c client) error { return errOf(c.AcquireAll(c.ctx, []string{c.key}, []string{c.owner}, lease)) },
-		"acquire each":        func(c client) error { return c.acquireEach(nil) },
+		"acquire each":        func(c client) error { return c.acquireEach(Fencing{}) },
 		"acquire each fenced": func(c client) error { return c.acquireEach(fencingHour) },
 		"renew": func(c client) error {
 			return c.Renew(c.ctx, lease, []string{c.key}, []string{c.owner}, make([]Answer, 1))
@@ -66,7 +68,7 @@ var inOrder = family{
 	needless:   []string{"lrem", "lset", "ltrim", "publish", "pubsub|numsub", "zrem", "lpos", "zremrangebyrank"},
 	situations: []string{"free", "held", "waiting", "expired", "dead head", "Java head"},
 	calls: map[string]call{
-		"acquire": func(c client) error { return errOf(c.fair.Acquire(c.ctx, c.key, c.owner, lease)) },
+		"acquire": func(c client) error { return errOf(c.fair.Acquire(c.ctx, AcquireRequest{c.key, c.owner, lease})) },
 		"acquire each": func(c client) error {
 			return errOf(first(2, func(results []Result[Acquired]) error { return c.fair.AcquireEach(c.ctx, c.asks(), results) }))
 		},
@@ -127,7 +129,7 @@ var permitted = family{
 	name: "permits", commands: PermitsCommands(), keys: "~k ~holdfast_gone:* ~holdfast_permits:*",
 	needless: []string{"publish", "set"}, situations: []string{"free", "permit held", "permits taken", "leases ended", "resized"},
 	calls: map[string]call{
-		"acquire": func(c client) error { return errOf(c.permits().Acquire(c.ctx, c.key, c.owner, lease)) },
+		"acquire": func(c client) error { return errOf(c.permits().Acquire(c.ctx, AcquireRequest{c.key, c.owner, lease})) },
 		"acquire each": func(c client) error {
 			return errOf(first(1, func(results []Result[Acquired]) error { return c.permits().AcquireEach(c.ctx, c.asks()[:1], results) }))
 		},
@@ -168,7 +170,7 @@ func (c client) asks() []AcquireRequest {
 	return []AcquireRequest{{c.key, c.owner, lease}, {c.key, ofA(2), lease}}
 }
 
-func (c client) acquireEach(f *Fencing) error {
+func (c client) acquireEach(f Fencing) error {
 	return errOf(first(2, func(results []Result[Acquired]) error { return c.AcquireEach(c.ctx, f, c.asks(), results) }))
 }
 
@@ -260,7 +262,7 @@ func (r *harness) permits(n int, owners ...string) {
 	r.t.Helper()
 	p := NewPermits(NewRedisWith(r.redis.client, RedisSettings{Label: "label"}), n)
 	for _, owner := range owners {
-		require.True(r.t, must(p.Acquire(bounded(r.t), "k", owner, lease))(r.t).OK)
+		require.True(r.t, must(p.Acquire(bounded(r.t), AcquireRequest{"k", owner, lease}))(r.t).OK)
 	}
 }
 

@@ -45,14 +45,14 @@ func TestClusterSlotMoves(t *testing.T) {
 	slot, to := moving(t, c, "k")
 	confirmed := NewRedisWith(n.client, RedisSettings{Cluster: n.Cluster, Replicas: 1, ReplicaTimeout: time.Second})
 	for says, n := range map[string]*Redis{"TRYAGAIN": n, "ASK|TRYAGAIN": confirmed} {
-		_, err := n.Acquire(ctx, "k", ownA, lease)
+		_, err := n.Acquire(ctx, Fencing{}, AcquireRequest{"k", ownA, lease})
 		require.Equal(t, Unavailable, OutcomeOf(err), err)
 		require.Regexp(t, says, err.Error())
 	}
 
 	acquired := make(chan error, 1)
 	go func() {
-		a, err := n.Acquire(ctx, "k", ownB, lease)
+		a, err := n.Acquire(ctx, Fencing{}, AcquireRequest{"k", ownB, lease})
 		if err == nil && !a.OK {
 			err = errors.New("not acquired")
 		}
@@ -98,7 +98,7 @@ func TestClusterRenewsPermitsWhileASlotMoves(t *testing.T) {
 	var keys, owners, moved []string
 	for i := range 25 {
 		keys, owners = append(keys, fmt.Sprint("{tag}", i)), append(owners, ofA(i))
-		require.True(t, must(p.Acquire(bounded(t), keys[i], owners[i], time.Hour))(t).OK)
+		require.True(t, must(p.Acquire(bounded(t), AcquireRequest{keys[i], owners[i], time.Hour}))(t).OK)
 		if i < 12 {
 			moved = append(moved, keys[i], permitRecord(keys[i]))
 		}
@@ -133,7 +133,7 @@ func TestClusterIsDown(t *testing.T) {
 	c, n := onCluster(t, 1, 0)
 	s, slot := c.Masters(t)[0], fmt.Sprint((c.Slot(t, "k")+1)%cluster.Slots)
 	s.Do(t, "CLUSTER", "DELSLOTS", slot)
-	_, err := n.Acquire(bounded(t), "k", ownA, lease)
+	_, err := n.Acquire(bounded(t), Fencing{}, AcquireRequest{"k", ownA, lease})
 	require.Equal(t, Unavailable, OutcomeOf(err), err)
 	require.ErrorContains(t, err, "CLUSTERDOWN")
 	require.Regexp(t, `errorstat_CLUSTERDOWN:count=([2-9]|\d\d)`, text(t, s, "INFO", "errorstats"), "not made again")
@@ -175,7 +175,7 @@ func TestClusterSeveralKeys(t *testing.T) {
 		t.Cleanup(func() { m.Do(t, "ACL", "SETUSER", "default", "+cluster") })
 	}
 	stranger := NewRedisWith(n.client, RedisSettings{Cluster: cluster.New(n.client)})
-	requireRefused(t, "NOPERM", errOf(stranger.Acquire(ctx, "k", ownA, lease)))
+	requireRefused(t, "NOPERM", errOf(stranger.Acquire(ctx, Fencing{}, AcquireRequest{"k", ownA, lease})))
 }
 
 // A key and the names of its parts share a slot, or the key is refused, before anything is
@@ -189,7 +189,7 @@ func TestClusterNames(t *testing.T) {
 		}
 		require.Equal(t, same, oneSlot(key), key)
 		if !same {
-			requireRefused(t, "hash tag", errOf(n.Acquire(bounded(t), key, ownA, lease)), key)
+			requireRefused(t, "hash tag", errOf(n.Acquire(bounded(t), Fencing{}, AcquireRequest{key, ownA, lease})), key)
 		}
 	}
 }

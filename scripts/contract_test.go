@@ -60,8 +60,8 @@ var more = map[string]func(r *harness){
 	"permits elsewhere": func(r *harness) { r.permits(3, ofB(1)) },
 	"no label": func(r *harness) {
 		p := NewPermits(r.redis, 2)
-		must(p.Acquire(bounded(r.t), "k", ofB(1), lease))(r.t)
-		must(p.Acquire(bounded(r.t), "k", ofB(2), lease))(r.t)
+		must(p.Acquire(bounded(r.t), AcquireRequest{"k", ofB(1), lease}))(r.t)
+		must(p.Acquire(bounded(r.t), AcquireRequest{"k", ofB(2), lease}))(r.t)
 	},
 	"permit listener":    func(r *harness) { r.permits(2, ofA(1)); r.subscribe(PermitsChannel("k")) },
 	"permit, no message": func(r *harness) { r.permits(2, ofA(1)); r.s.Do(r.t, "ACL", "SETUSER", "default", "-publish") },

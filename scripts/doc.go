@@ -32,8 +32,7 @@
 // The Go calls are methods of [Redis], [Fair], [Permits] and [ReadWrite] in this one package: separate
 // packages would have to export the runner, the parsers and most names to each other.
 //
-//	Acquire        free -> held by the owner, one entry, for one lease
-//	AcquireFenced  the same, with fence numbers that only grow
+//	Acquire        free -> held by the owner, one entry, for one lease; with fence numbers that only grow, if asked
 //	AcquireAll     several, all free -> each held by its owner; or none
 //	SetEntries     held by the owner -> the same with another number of entries
 //	Renew          held by the owner -> the same for one lease from now; many keys at once

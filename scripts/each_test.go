@@ -29,7 +29,7 @@ func refusals[T any](t *testing.T, results []Result[T]) map[int]string {
 // nothing, on one Redis and on a node of a quorum.
 func TestAcquireEach(t *testing.T) {
 	s, n, vote := startActive(t)
-	plain := func(f *Fencing) func([]AcquireRequest, []NodeReply) error {
+	plain := func(f Fencing) func([]AcquireRequest, []NodeReply) error {
 		return func(asks []AcquireRequest, replies []NodeReply) error {
 			results := make([]Result[Acquired], len(asks))
 			err := n.AcquireEach(bounded(t), f, asks, results)
@@ -49,7 +49,7 @@ func TestAcquireEach(t *testing.T) {
 		holder         string // of a lock that another has
 		fences, clocks bool
 	}{
-		"plain":             {ask: plain(nil)},
+		"plain":             {ask: plain(Fencing{})},
 		"fenced":            {ask: plain(fencingHour), fences: true},
 		"voted":             {ask: voted(vote, false), holder: ownB},
 		"voted, fenced":     {ask: voted(vote, true), holder: ownB, clocks: true},
@@ -102,7 +102,7 @@ func TestAcquireEach(t *testing.T) {
 
 // So it is where others wait in order.
 func TestFairAcquireEach(t *testing.T) {
-	for _, fencing := range []Fencing{{}, *fencingHour} {
+	for _, fencing := range []Fencing{{}, fencingHour} {
 		r := newHarness(t, func(s *FairSettings) { s.Fencing = fencing })
 		f := r.of(ofA(1))
 		r.s.Do(t, "HSET", "held", ownB, "1")
@@ -199,7 +199,7 @@ func TestFairReleaseEach(t *testing.T) {
 	f, b := r.of(ofA(1)), r.of(ofB(1))
 	r.follow(ofA(1), ofA(2))
 	for i, key := range []string{"others", "alone"} {
-		require.True(t, must(f.Acquire(bounded(t), key, ofA(3+i), lease))(t).OK)
+		require.True(t, must(f.Acquire(bounded(t), AcquireRequest{key, ofA(3 + i), lease}))(t).OK)
 	}
 	r.subscribe(b.Inbox("others"))
 	must(b.Enter(bounded(t), "others", ofB(1)))(t)
@@ -238,7 +238,7 @@ func TestFairLeaveEach(t *testing.T) {
 		require.Equal(t, map[int]string{1: "WRONGTYPE"}, refusals(t, results))
 		require.Equal(t, []Result[FairReleased]{{Value: FairReleased{Ours: true, Grant: grant}}, {}, {Value: FairReleased{Ours: true}}}, results)
 		for _, i := range []int{0, 2} {
-			require.True(t, must(f.Acquire(bounded(t), holds[i].Key, holds[i].Owner, lease))(t).Gone)
+			require.True(t, must(f.Acquire(bounded(t), AcquireRequest{holds[i].Key, holds[i].Owner, lease}))(t).Gone)
 		}
 		r.requireHeld(ofA(2), grantLease)
 	}

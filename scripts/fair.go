@@ -28,8 +28,8 @@ type FairSettings struct {
 	WaiterTTL  time.Duration // a client without a heartbeat for so long counts as dead
 	GrantLease time.Duration // of a lock that is granted
 	Members    int           // most waiters that follow in the run of a grant; 0: none
-	// Fencing says how fence numbers are handed out; Reserve 0: not at all. A hold gets Reserve of
-	// them if its grant names a run, otherwise one.
+	// Fencing says how fence numbers are handed out. A hold gets Reserve of them if its grant
+	// names a run, otherwise one.
 	Fencing Fencing
 }
 
@@ -85,14 +85,14 @@ type Grant struct {
 	Members []string
 }
 
-// Acquire takes key for owner if it is free and no owner that is alive waits for it.
+// Acquire takes a key for an owner if it is free and no owner that is alive waits for it.
 // If it is free and others wait, they are served. It may be repeated like [Redis.Acquire]; Leave
 // undoes what an unanswered call may have done.
-func (f *Fair) Acquire(ctx context.Context, key, owner string, lease time.Duration) (Acquired, error) {
-	if err := checkHold(key, owner, lease); err != nil {
+func (f *Fair) Acquire(ctx context.Context, a AcquireRequest) (Acquired, error) {
+	if err := checkHold(a.Key, a.Owner, a.Lease); err != nil {
 		return Acquired{}, err
 	}
-	args := append(f.args(key, []string{tombstone(key, owner)}, 3), owner, millis(lease), f.redis.one)
+	args := append(f.args(a.Key, []string{tombstone(a.Key, a.Owner)}, 3), a.Owner, millis(a.Lease), f.redis.one)
 	return f.redis.take(ctx, parseAcquired, fairAcquire, fairKeys+1, args...)
 }
 

@@ -14,7 +14,7 @@ const token = "redisson_lock_token:{k}"
 
 func fenced(t testing.TB, n *Redis, owner string, f Fencing) Acquired {
 	t.Helper()
-	a := must(n.AcquireFenced(bounded(t), "k", owner, lease, f))(t)
+	a := must(n.Acquire(bounded(t), f, AcquireRequest{"k", owner, lease}))(t)
 	require.True(t, a.OK)
 	require.LessOrEqual(t, a.Fence, a.FenceEnd)
 	return a
@@ -30,9 +30,9 @@ func serverMicros(t testing.TB, s *redistest.Server) int64 {
 
 func TestG10_RepeatGetsLargerNumbers(t *testing.T) {
 	s, n := start(t)
-	first := fenced(t, n, ownA, *fencingHour)
+	first := fenced(t, n, ownA, fencingHour)
 	until := expiry(t, s, "k")
-	require.Greater(t, fenced(t, n, ownA, *fencingHour).Fence, first.FenceEnd)
+	require.Greater(t, fenced(t, n, ownA, fencingHour).Fence, first.FenceEnd)
 	require.Equal(t, until, expiry(t, s, "k"))
 }
 
@@ -62,7 +62,7 @@ func TestFenceCounterThatIsNoNumber(t *testing.T) {
 	for _, value := range []string{"", "x", "-1", "1.5", "1e3", "0x10", " 1", "9000000000000001", "99999999999999999999"} {
 		s.Do(t, "SET", token, value)
 		before := state(t, s)
-		requireRefused(t, "fence counter", errOf(n.AcquireFenced(bounded(t), "k", ownA, lease, *fencingHour)), value)
+		requireRefused(t, "fence counter", errOf(n.Acquire(bounded(t), fencingHour, AcquireRequest{"k", ownA, lease})), value)
 		require.Equal(t, before, state(t, s))
 	}
 }
@@ -76,9 +76,9 @@ func TestG10_F34_ClockBeyondItsNumbers(t *testing.T) {
 	f := NewFair(n, settings)
 	for _, acquire := range []func(owner string) (Acquired, error){
 		func(owner string) (Acquired, error) {
-			return n.AcquireFenced(bounded(t), "k", owner, lease, settings.Fencing)
+			return n.Acquire(bounded(t), settings.Fencing, AcquireRequest{"k", owner, lease})
 		},
-		func(owner string) (Acquired, error) { return f.Acquire(bounded(t), "k", owner, lease) },
+		func(owner string) (Acquired, error) { return f.Acquire(bounded(t), AcquireRequest{"k", owner, lease}) },
 	} {
 		s.SetClock(240*365*24*time.Hour, 1)
 		requireRefused(t, "beyond the year 2255", errOf(acquire(ofA(1))))
@@ -108,7 +108,7 @@ func lasts(t *testing.T, s *redistest.Server, key string, d time.Duration, about
 // only ever lowers it to a number in use, by the holder's word, and keeps its expiry.
 func TestFenceCounter(t *testing.T) {
 	r := newHarness(t, fencing(10))
-	plain := func(owner string) Acquired { return fenced(t, r.redis, owner, *fencingHour) }
+	plain := func(owner string) Acquired { return fenced(t, r.redis, owner, fencingHour) }
 	ctx := bounded(t)
 	for name, way := range map[string]struct {
 		acquire func(owner string) Acquired
@@ -242,7 +242,7 @@ func TestG10_WriteBack(t *testing.T) {
 		require.Equal(t, c.want, number(t, s, "GET", token), c.last)
 		lasts(t, s, token, c.lasts, c.last)
 	}
-	require.Greater(t, fenced(t, n, ownA, *fencingHour).Fence, int64(1795218662303126))
+	require.Greater(t, fenced(t, n, ownA, fencingHour).Fence, int64(1795218662303126))
 
 	// An older hold's number must not stand where a newer one gives its own back.
 	s.Do(t, "SET", token, "50")

@@ -17,7 +17,7 @@ func TestG1_LastMillisecondIsNotAcquired(t *testing.T) {
 		s.Do(t, "HSET", "k", ownA, "1")
 		s.Do(t, "PEXPIRE", "k", "3")
 		until(t, func() bool {
-			a := must(n.Acquire(bounded(t), "k", ownB, lease))(t)
+			a := must(n.Acquire(bounded(t), Fencing{}, AcquireRequest{"k", ownB, lease}))(t)
 			require.True(t, a.OK || a.Remaining >= time.Millisecond)
 			return a.OK
 		})
@@ -174,8 +174,8 @@ func TestExpiredDuringAScript(t *testing.T) {
 		}
 		return false
 	})
-	must(n.Acquire(bounded(t), "k", ownA, 500*time.Millisecond))(t)
+	must(n.Acquire(bounded(t), Fencing{}, AcquireRequest{"k", ownA, 500 * time.Millisecond}))(t)
 	slow.Store(true)
-	got := must(n.Acquire(bounded(t), "k", ownB, time.Second))(t)
+	got := must(n.Acquire(bounded(t), Fencing{}, AcquireRequest{"k", ownB, time.Second}))(t)
 	require.LessOrEqual(t, got.Remaining, time.Millisecond, "taken, or to be asked for again at once")
 }

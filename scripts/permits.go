@@ -40,12 +40,12 @@ func PermitsChannel(key string) string { return named("holdfast_permits_channel"
 // permitRecord returns the hash with the number of permits of key, and with the entries of its owners.
 func permitRecord(key string) string { return named(check.PermitsPrefix, key) }
 
-// Acquire takes one of the permits of key for owner, for one lease from now. Otherwise it changes
+// Acquire takes one of the permits of a key for an owner, for one lease from now. Otherwise it changes
 // nothing: Remaining is of the lease that ends first, or others have Agreed on another number.
 // It may be repeated like [Redis.Acquire]; End in doubt undoes what an unanswered call may have
 // done.
-func (p *Permits) Acquire(ctx context.Context, key, owner string, lease time.Duration) (Acquired, error) {
-	keys, args, err := p.acquireArgs(AcquireRequest{key, owner, lease})
+func (p *Permits) Acquire(ctx context.Context, a AcquireRequest) (Acquired, error) {
+	keys, args, err := p.acquireArgs(a)
 	if err != nil {
 		return Acquired{}, err
 	}

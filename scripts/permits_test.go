@@ -21,7 +21,7 @@ func permitted3(t *testing.T) (*redistest.Server, *Permits) {
 func takes(t *testing.T, p *Permits, owners ...string) {
 	t.Helper()
 	for _, owner := range owners {
-		require.Equal(t, Acquired{OK: true}, must(p.Acquire(bounded(t), "k", owner, lease))(t), owner)
+		require.Equal(t, Acquired{OK: true}, must(p.Acquire(bounded(t), AcquireRequest{"k", owner, lease}))(t), owner)
 	}
 }
 
@@ -47,7 +47,7 @@ func taken(t *testing.T, p *Permits) (owners []string) {
 
 func isFull(t *testing.T, p *Permits, owner string) {
 	t.Helper()
-	a := must(p.Acquire(bounded(t), "k", owner, lease))(t)
+	a := must(p.Acquire(bounded(t), AcquireRequest{"k", owner, lease}))(t)
 	require.False(t, a.OK || a.Gone, owner)
 	require.ErrorContains(t, a.Why, "label")
 	require.InDelta(t, lease, a.Remaining, float64(slack))
@@ -80,7 +80,7 @@ func TestG1_AsManyOwnersAsPermits(t *testing.T) {
 // Both keys last until the last lease ends, and go with the last permit.
 func TestG7_PermitsLeaveNothing(t *testing.T) {
 	s, p := permitted3(t)
-	must(p.Acquire(bounded(t), "k", ofA(1), time.Hour))(t)
+	must(p.Acquire(bounded(t), AcquireRequest{"k", ofA(1), time.Hour}))(t)
 	takes(t, p, ofA(2))
 	for _, name := range []string{"k", permitRecord("k")} {
 		lasts(t, s, name, time.Hour)
@@ -111,7 +111,7 @@ func TestG1_ALateRenewalRevivesNoPermit(t *testing.T) {
 	require.NoError(t, p.Renew(bounded(t), lease, []string{"k", "k", "k", "k"}, owners, answers))
 	require.Equal(t, []Answer{Renewed, NotOurs, Renewed, NotOurs}, answers)
 	require.False(t, must(p.SetEntries(bounded(t), "k", ofA(2), Entries{Count: 1}))(t))
-	require.True(t, must(p.Acquire(bounded(t), "k", ofA(2), lease))(t).Gone)
+	require.True(t, must(p.Acquire(bounded(t), AcquireRequest{"k", ofA(2), lease}))(t).Gone)
 	takes(t, p, ofB(1))
 	isFull(t, p, ofB(2))
 	s.Do(t, "DEL", "k")
@@ -126,7 +126,7 @@ func TestF7_AnOwnerThatIsGivenUpTakesNoPermit(t *testing.T) {
 	require.True(t, givenUp(t, p, ofA(1)).Ours)
 	require.False(t, givenUp(t, p, ofA(2)).Ours)
 	for _, owner := range []string{ofA(1), ofA(2)} {
-		require.True(t, must(p.Acquire(bounded(t), "k", owner, lease))(t).Gone)
+		require.True(t, must(p.Acquire(bounded(t), AcquireRequest{"k", owner, lease}))(t).Gone)
 	}
 	require.Empty(t, taken(t, p))
 }
@@ -136,7 +136,7 @@ func TestPermitsAreAgreed(t *testing.T) {
 	other := NewPermits(p.redis, 5)
 	takes(t, p, ofA(1))
 	before := state(t, s)
-	require.Equal(t, Acquired{Agreed: 3}, must(other.Acquire(bounded(t), "k", ofB(1), lease))(t))
+	require.Equal(t, Acquired{Agreed: 3}, must(other.Acquire(bounded(t), AcquireRequest{"k", ofB(1), lease}))(t))
 	results := make([]Result[Acquired], 2)
 	require.NoError(t, other.AcquireEach(bounded(t), []AcquireRequest{{"k", ofB(1), lease}, {"free", ofB(1), lease}}, results))
 	require.Equal(t, []Result[Acquired]{{Value: Acquired{Agreed: 3}}, {Value: Acquired{OK: true}}}, results)
@@ -155,7 +155,7 @@ func TestPermitsAreAgreed(t *testing.T) {
 func TestG7_NothingStaysOfLeasesThatAreOver(t *testing.T) {
 	s, p := permitted3(t)
 	takes(t, p, ofA(1), ofA(2))
-	must(p.Acquire(bounded(t), "k", ofA(3), time.Hour))(t)
+	must(p.Acquire(bounded(t), AcquireRequest{"k", ofA(3), time.Hour}))(t)
 	over(t, s, ofA(1)) // it has crashed
 	ended(t, p, ofA(3))
 	require.Equal(t, []string{ofA(2)}, taken(t, p))
@@ -172,7 +172,7 @@ func TestF31_PermitsWithoutRegister(t *testing.T) {
 	s.Do(t, "DEL", permitRecord("k"))
 	takes(t, p, ofA(1)) // again
 	for _, l := range []*Permits{p, other} {
-		a := must(l.Acquire(bounded(t), "k", ofB(1), lease))(t)
+		a := must(l.Acquire(bounded(t), AcquireRequest{"k", ofB(1), lease}))(t)
 		require.False(t, a.OK)
 		require.Zero(t, a.Agreed)
 		require.InDelta(t, lease, a.Remaining, float64(slack))
@@ -185,7 +185,7 @@ func TestF31_PermitsWithoutRegister(t *testing.T) {
 	require.Equal(t, []Answer{NotOurs, Renewed}, answers)
 	s.Do(t, "CONFIG", "SET", "maxmemory", "0")
 	lasts(t, s, permitRecord("k"), lease)
-	require.Equal(t, Acquired{Agreed: 3}, must(other.Acquire(bounded(t), "k", ofB(1), lease))(t))
+	require.Equal(t, Acquired{Agreed: 3}, must(other.Acquire(bounded(t), AcquireRequest{"k", ofB(1), lease}))(t))
 	takes(t, p, ofA(2), ofA(3))
 	s.Do(t, "DEL", permitRecord("k"))
 	for i := range 3 {
@@ -210,7 +210,7 @@ func TestG7_PermitsWithoutRightsHaveAnExpiry(t *testing.T) {
 					s.Do(t, "ACL", "SETUSER", "default", "-"+right)
 					_ = p.Renew(bounded(t), lease, []string{"k"}, []string{ofA(1)}, make([]Answer, 1))
 					if gone == "k" {
-						_, err := p.Acquire(bounded(t), "k", ofA(2), lease)
+						_, err := p.Acquire(bounded(t), AcquireRequest{"k", ofA(2), lease})
 						require.Error(t, err)
 					}
 					s.Do(t, "ACL", "SETUSER", "default", "+@all")
@@ -253,7 +253,7 @@ func TestResize(t *testing.T) {
 	require.ElementsMatch(t, []string{"permits", "resized"}, listed(t, s, "HKEYS", permitRecord("k")))
 	h := must(p.Inspect(bounded(t), "k"))(t)
 	require.Equal(t, Holder{Permits: 2}, h)
-	must(p.Acquire(bounded(t), "k", ofB(9), 30*24*time.Hour))(t)
+	must(p.Acquire(bounded(t), AcquireRequest{"k", ofB(9), 30 * 24 * time.Hour}))(t)
 	lasts(t, s, permitRecord("k"), 30*24*time.Hour)
 	require.NoError(t, p.Resize(bounded(t), "k", 3))
 	lasts(t, s, permitRecord("k"), 30*24*time.Hour)
@@ -317,7 +317,7 @@ func TestF30_PermitsOutOfMemory(t *testing.T) {
 	s.Do(t, "CONFIG", "SET", "maxmemory", "1")
 	before, more := state(t, s), NewPermits(p.redis, 4)
 	for _, key := range []string{"k", "free"} {
-		_, err := more.Acquire(bounded(t), key, ofB(1), lease)
+		_, err := more.Acquire(bounded(t), AcquireRequest{key, ofB(1), lease})
 		require.ErrorContains(t, err, "OOM")
 		require.Equal(t, Unavailable, OutcomeOf(err))
 		require.Equal(t, before, state(t, s))
@@ -346,7 +346,7 @@ func TestRenewPermitsOfManyKeys(t *testing.T) {
 	var keys, owners []string
 	for i := range 300 {
 		keys, owners = append(keys, fmt.Sprint("key", i)), append(owners, ofA(i+1))
-		must(p.Acquire(bounded(t), keys[i], owners[i], lease))(t)
+		must(p.Acquire(bounded(t), AcquireRequest{keys[i], owners[i], lease}))(t)
 	}
 	s.Do(t, "SET", keys[7], "x")
 	s.Do(t, "DEL", keys[8])

@@ -15,7 +15,7 @@ import (
 
 const longest = time.Hour // lease of the deployment: no quarantine ends by itself
 
-var fencingHour = &Fencing{Reserve: 10, Expiry: time.Hour}
+var fencingHour = Fencing{Reserve: 10, Expiry: time.Hour}
 
 // keepsScripts is why there is no restart guard on servers before Redis 7.0.
 const keepsScripts = "it keeps scripts over a restart and hands them to replicas"

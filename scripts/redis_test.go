@@ -31,7 +31,7 @@ func TestF39_LapsedRights(t *testing.T) {
 				s.Do(t, "CLIENT", "KILL", "USER", "least")
 				var err error
 				until(t, func() bool {
-					_, err = n.Acquire(bounded(t), "k", ownA, lease)
+					_, err = n.Acquire(bounded(t), Fencing{}, AcquireRequest{"k", ownA, lease})
 					require.Error(t, err)
 					return strings.HasPrefix(err.Error(), code) // else the cut connection
 				})
@@ -52,7 +52,7 @@ func TestF32_MissingRightsDoNotLapse(t *testing.T) {
 	acquired(t, n.Redis, "k", ownA)
 	s.Do(t, "ACL", "SETUSER", "least", "-hset")
 	s.Do(t, "DEL", "k")
-	_, err := n.Acquire(bounded(t), "k", ownA, lease)
+	_, err := n.Acquire(bounded(t), Fencing{}, AcquireRequest{"k", ownA, lease})
 	require.Equal(t, Refused, OutcomeOf(err))
 	require.False(t, Permanent(err))
 }
@@ -73,7 +73,7 @@ func TestClosedClientIsRefused(t *testing.T) {
 			client.Close()
 			var err error
 			until(t, func() bool { // a client of a Redis Cluster closes its connections one after the other
-				_, err = n.Acquire(bounded(t), "k", ownA, lease)
+				_, err = n.Acquire(bounded(t), Fencing{}, AcquireRequest{"k", ownA, lease})
 				return OutcomeOf(err) == Refused
 			})
 			require.ErrorIs(t, err, rueidis.ErrClosing)
@@ -122,7 +122,7 @@ func TestF40_LateConnectionIsGivenBack(t *testing.T) {
 func TestALabelIsNoRefusalOfAReplica(t *testing.T) {
 	s := redistest.Start(t)
 	r := NewRedisWith(s.Client(t), RedisSettings{Label: readOnly + "replica."})
-	require.True(t, must(r.Acquire(bounded(t), "k", ofA(1), lease))(t).OK)
+	require.True(t, must(r.Acquire(bounded(t), Fencing{}, AcquireRequest{"k", ofA(1), lease}))(t).OK)
 	require.Equal(t, readOnly+"replica.", must(r.Inspect(bounded(t), "k"))(t).Label)
 	_, left := leavers.Load(r.client)
 	require.False(t, left)

@@ -54,11 +54,10 @@ func checkWish(d time.Duration) error {
 	return nil
 }
 
-// Acquire takes a lock for a reader beside other readers, or for a writer if it is free; with
-// fencing if f is not nil. If others go first, it changes nothing but the wish of the client.
-// It may be repeated like [Redis.Acquire]; End in doubt undoes what an unanswered call may have
-// done.
-func (r *ReadWrite) Acquire(ctx context.Context, f *Fencing, a ReadWriteAcquire) (Acquired, error) {
+// Acquire takes a lock for a reader beside other readers, or for a writer if it is free. If others
+// go first, it changes nothing but the wish of the client. It may be repeated like [Redis.Acquire];
+// End in doubt undoes what an unanswered call may have done.
+func (r *ReadWrite) Acquire(ctx context.Context, f Fencing, a ReadWriteAcquire) (Acquired, error) {
 	keys, args, err := r.acquireArgs(f, a)
 	if err != nil {
 		return Acquired{}, err
@@ -67,7 +66,7 @@ func (r *ReadWrite) Acquire(ctx context.Context, f *Fencing, a ReadWriteAcquire)
 }
 
 // AcquireEach does what Acquire does for each of asks by itself, and fills results, one for each.
-func (r *ReadWrite) AcquireEach(ctx context.Context, f *Fencing, asks []ReadWriteAcquire, results []Result[Acquired]) error {
+func (r *ReadWrite) AcquireEach(ctx context.Context, f Fencing, asks []ReadWriteAcquire, results []Result[Acquired]) error {
 	keys, args, err := r.acquireArgs(f, asks...)
 	if err != nil {
 		return err
@@ -76,10 +75,8 @@ func (r *ReadWrite) AcquireEach(ctx context.Context, f *Fencing, asks []ReadWrit
 }
 
 // acquireArgs returns the KEYS and ARGV of acquire for each of asks.
-func (r *ReadWrite) acquireArgs(f *Fencing, asks ...ReadWriteAcquire) (keys, args []string, err error) {
-	if f != nil {
-		err = checkFencing(*f)
-	}
+func (r *ReadWrite) acquireArgs(f Fencing, asks ...ReadWriteAcquire) (keys, args []string, err error) {
+	err = checkFencing(f)
 	keys, args = make([]string, 0, 15*len(asks)+1), make([]string, 0, 8*len(asks)) // room for the args behind the keys
 	for _, a := range asks {
 		if err == nil {
@@ -88,7 +85,7 @@ func (r *ReadWrite) acquireArgs(f *Fencing, asks ...ReadWriteAcquire) (keys, arg
 		if err == nil {
 			err = checkWish(a.Wish)
 		}
-		if err == nil && f != nil && a.Beside != "" {
+		if err == nil && f.Reserve != 0 && a.Beside != "" {
 			err = refuse("fencing: a reader beside a writer has the fence of that one")
 		}
 		if err != nil {
@@ -96,7 +93,7 @@ func (r *ReadWrite) acquireArgs(f *Fencing, asks ...ReadWriteAcquire) (keys, arg
 		}
 		keys = append(keys, a.Key, tombstone(a.Key, a.Owner), timeout(a.Key, a.Owner), wishes(a.Key), absentKey(a.Key))
 		args = append(args, a.Owner, millis(a.Lease), r.redis.one, r.client, millis(a.Wish), a.Beside)
-		if f != nil {
+		if f.Reserve != 0 {
 			keys, args = append(keys, counter(a.Key)), append(args, decimal(f.Reserve), millis(f.Expiry))
 		}
 	}

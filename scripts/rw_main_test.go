@@ -23,16 +23,16 @@ var shared = family{
 		"free", "read", "read by us", "written", "others read", "another writes", "a writer waits", "readers are next", "readers died",
 	},
 	calls: map[string]call{
-		"read":          func(c client) error { return errOf(c.rw.Acquire(c.ctx, nil, c.reads(0))) },
-		"read waiting":  func(c client) error { return errOf(c.rw.Acquire(c.ctx, nil, c.reads(wish))) },
+		"read":          func(c client) error { return errOf(c.rw.Acquire(c.ctx, Fencing{}, c.reads(0))) },
+		"read waiting":  func(c client) error { return errOf(c.rw.Acquire(c.ctx, Fencing{}, c.reads(wish))) },
 		"read fenced":   func(c client) error { return errOf(c.rw.Acquire(c.ctx, fencingHour, c.reads(0))) },
-		"read beside":   func(c client) error { return errOf(c.rw.Acquire(c.ctx, nil, c.beside())) },
-		"write":         func(c client) error { return errOf(c.rw.Acquire(c.ctx, nil, c.writes(0))) },
-		"write waiting": func(c client) error { return errOf(c.rw.Acquire(c.ctx, nil, c.writes(wish))) },
+		"read beside":   func(c client) error { return errOf(c.rw.Acquire(c.ctx, Fencing{}, c.beside())) },
+		"write":         func(c client) error { return errOf(c.rw.Acquire(c.ctx, Fencing{}, c.writes(0))) },
+		"write waiting": func(c client) error { return errOf(c.rw.Acquire(c.ctx, Fencing{}, c.writes(wish))) },
 		"write fenced":  func(c client) error { return errOf(c.rw.Acquire(c.ctx, fencingHour, c.writes(0))) },
 		"acquire each": func(c client) error {
 			return errOf(first(2, func(results []Result[Acquired]) error {
-				return c.rw.AcquireEach(c.ctx, nil, []ReadWriteAcquire{c.reads(0), c.beside()}, results)
+				return c.rw.AcquireEach(c.ctx, Fencing{}, []ReadWriteAcquire{c.reads(0), c.beside()}, results)
 			}))
 		},
 		"acquire each fenced": func(c client) error {
@@ -91,7 +91,7 @@ func (r *harness) rw(owner string) *ReadWrite { return NewReadWrite(r.redis, own
 // tries asks for the lock once, with a wish unless that is 0.
 func (r *harness) tries(owner string, wish time.Duration) Acquired {
 	r.t.Helper()
-	return must(r.rw(owner).Acquire(bounded(r.t), nil, ReadWriteAcquire{AcquireRequest: AcquireRequest{"k", owner, lease}, Wish: wish}))(r.t)
+	return must(r.rw(owner).Acquire(bounded(r.t), Fencing{}, ReadWriteAcquire{AcquireRequest: AcquireRequest{"k", owner, lease}, Wish: wish}))(r.t)
 }
 
 // shares has owners take the lock, one after the other.
@@ -105,7 +105,7 @@ func (r *harness) shares(owners ...string) {
 // beside has a reader take the lock beside a writer.
 func (r *harness) beside(reader, beside string) Acquired {
 	r.t.Helper()
-	return must(r.rw(reader).Acquire(bounded(r.t), nil, ReadWriteAcquire{AcquireRequest: AcquireRequest{"k", reader, lease}, Beside: beside}))(r.t)
+	return must(r.rw(reader).Acquire(bounded(r.t), Fencing{}, ReadWriteAcquire{AcquireRequest: AcquireRequest{"k", reader, lease}, Beside: beside}))(r.t)
 }
 
 // refused has owners ask for the lock without a wish, in vain.

@@ -39,9 +39,9 @@ func TestLayoutOfReadWriteLocks(t *testing.T) {
 	for key, braced := range map[string]string{"k": "{k}", "{a}b": "{a}b"} {
 		s.Do(t, "FLUSHALL")
 		a := ReadWriteAcquire{AcquireRequest: AcquireRequest{key, writer(ofA(1)), 2 * lease}}
-		require.True(t, must(rw.Acquire(bounded(t), nil, a))(t).OK)
+		require.True(t, must(rw.Acquire(bounded(t), Fencing{}, a))(t).OK)
 		a.Owner, a.Beside, a.Lease = ofA(2), a.Owner, lease
-		require.Equal(t, Acquired{OK: true}, must(rw.Acquire(bounded(t), nil, a))(t))
+		require.Equal(t, Acquired{OK: true}, must(rw.Acquire(bounded(t), Fencing{}, a))(t))
 		m := s.Do(t, "HGETALL", key)
 		require.Equal(t, map[string]string{"mode": "write", writer(ofA(1)): "1", ofA(2): "1"}, must(m.AsStrMap())(t))
 		for owner, d := range map[string]time.Duration{writer(ofA(1)): 2 * lease, ofA(2): lease} {
@@ -132,7 +132,7 @@ func TestG10_FencesOfReadersAndWriters(t *testing.T) {
 	last := int64(0)
 	fenced := func(owner string, reserve int64) Acquired {
 		a := ReadWriteAcquire{AcquireRequest: AcquireRequest{"k", owner, lease}}
-		return must(r.rw(owner).Acquire(bounded(t), &Fencing{Reserve: reserve, Expiry: time.Hour}, a))(t)
+		return must(r.rw(owner).Acquire(bounded(t), Fencing{Reserve: reserve, Expiry: time.Hour}, a))(t)
 	}
 	for i := range 20 {
 		a := fenced(writer(ofA(i)), 1000)

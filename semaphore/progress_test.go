@@ -127,7 +127,7 @@ func TestG4_CrashedHoldersFreeTheirPermits(t *testing.T) {
 				l, ctx, began := w.open(2, holdfast.WithLease(lease)), context.Background(), time.Now()
 				mine := locktest.Lock(t, l, ctx, "k")
 				permits := scripts.NewPermits(scripts.NewRedis(w.server.Client(t)), 2)
-				_, err := permits.Acquire(ctx, "k", "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01:01", lease) // and nothing more
+				_, err := permits.Acquire(ctx, scripts.AcquireRequest{Key: "k", Owner: "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01:01", Lease: lease}) // and nothing more
 				require.NoError(t, err)
 				if !waits {
 					time.Sleep(lease - 10*time.Millisecond)

@@ -34,9 +34,7 @@ func NewPermits(client rueidis.Client, c engine.Config, n int) (*engine.Engine, 
 	c.ManyHolds = true
 	p := &Permits{server: connect(client, c), n: n}
 	p.Permits = scripts.NewPermits(p.redis, n)
-	p.acquires = batchOf(p.server, func(ctx context.Context, a scripts.AcquireRequest) (scripts.Acquired, error) {
-		return p.Permits.Acquire(ctx, a.Key, a.Owner, a.Lease)
-	}, p.AcquireEach)
+	p.acquires = batchOf(p.server, p.Permits.Acquire, p.AcquireEach)
 	p.ends = batchOf(p.server, p.End, p.EndEach)
 	return racing.New(p, c), p
 }

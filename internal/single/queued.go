@@ -31,9 +31,7 @@ var _ interface {
 func NewQueued(client rueidis.Client, c engine.Config, own queueing.Config) (*engine.Engine, *Queued) {
 	q := &Queued{server: connect(client, c)}
 	q.Fair = scripts.NewFair(q.redis, fairSettings(c, own))
-	q.acquires = batchOf(q.server, func(ctx context.Context, a scripts.AcquireRequest) (scripts.Acquired, error) {
-		return q.Fair.Acquire(ctx, a.Key, a.Owner, a.Lease)
-	}, q.AcquireEach)
+	q.acquires = batchOf(q.server, q.Fair.Acquire, q.AcquireEach)
 	q.releases = batchOf(q.server, func(ctx context.Context, h scripts.FairHold) (scripts.FairReleased, error) {
 		return q.Fair.Release(ctx, h.Key, h.Owner, h.LastFence, false)
 	}, q.ReleaseEach)
@@ -48,10 +46,7 @@ func NewQueued(client rueidis.Client, c engine.Config, own queueing.Config) (*en
 const mostMembers = 64
 
 func fairSettings(c engine.Config, own queueing.Config) scripts.FairSettings {
-	settings := scripts.FairSettings{Client: c.Client, WaiterTTL: own.WaiterTTL, GrantLease: own.GrantLease}
-	if c.Fencing {
-		settings.Fencing = scripts.Fencing{Reserve: 1, Expiry: *c.FenceExpiry}
-	}
+	settings := scripts.FairSettings{Client: c.Client, WaiterTTL: own.WaiterTTL, GrantLease: own.GrantLease, Fencing: fencing(c)}
 	if c.LocalHandover > 0 {
 		settings.Members = mostMembers
 		settings.Fencing.Reserve *= c.TenureFences()

@@ -22,7 +22,7 @@ import (
 type Racing struct {
 	*scripts.Redis
 	server
-	fences
+	fencing  scripts.Fencing // of a hold with one fence; immutable
 	acquires *batcher[scripts.Fencing, scripts.AcquireRequest, scripts.Acquired]
 	ends     *batcher[none, scripts.ReleaseRequest, scripts.Released]
 }
@@ -34,11 +34,9 @@ var _ interface {
 
 // NewRacing returns an engine on the Redis of client, and its backend.
 func NewRacing(client rueidis.Client, c engine.Config) (*engine.Engine, *Racing) {
-	r := &Racing{server: connect(client, c), fences: fences{c.Fencing, *c.FenceExpiry}}
+	r := &Racing{server: connect(client, c), fencing: fencing(c)}
 	r.Redis = r.redis
-	r.acquires = newBatcher(fewOn(r.Redis), r.calls.Go, r.acquire, func(ctx context.Context, f scripts.Fencing, asks []scripts.AcquireRequest, replies []scripts.Result[scripts.Acquired]) error {
-		return r.AcquireEach(ctx, r.wanted(&f), asks, replies)
-	})
+	r.acquires = newBatcher(fewOn(r.Redis), r.calls.Go, r.Redis.Acquire, r.AcquireEach)
 	r.ends = batchOf(r.server, func(ctx context.Context, e scripts.ReleaseRequest) (scripts.Released, error) {
 		if e.Doubt {
 			return r.Redis.GiveUp(ctx, e.Key, e.Owner)
@@ -101,26 +99,12 @@ func (s server) withCalls(c engine.Config) server {
 	return s
 }
 
-// fences are how a backend hands out fences.
-type fences struct {
-	fencing bool
-	expiry  time.Duration // of fence counters
-}
-
-// reserve asks for n fences, if there are any.
-func (f fences) reserve(n int64) scripts.Fencing {
-	if !f.fencing {
-		return scripts.Fencing{}
+// fencing returns how a backend hands out fences: one for a hold, which may ask for more.
+func fencing(c engine.Config) (f scripts.Fencing) {
+	if c.Fencing {
+		f = scripts.Fencing{Reserve: 1, Expiry: *c.FenceExpiry}
 	}
-	return scripts.Fencing{Reserve: n, Expiry: f.expiry}
-}
-
-// wanted is asked, or nil if there are no fences.
-func (f fences) wanted(asked *scripts.Fencing) *scripts.Fencing {
-	if !f.fencing {
-		return nil
-	}
-	return asked
+	return f
 }
 
 // Calls are those of the engine and of batches.
@@ -135,14 +119,9 @@ func (s *server) Close() { s.subscriber.Close() }
 
 // Acquire takes a free key, alone or in a batch.
 func (r *Racing) Acquire(ctx context.Context, key, owner string, lease time.Duration, reserve int64) (scripts.Acquired, error) {
-	return r.acquires.do(ctx, r.reserve(reserve), scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease})
-}
-
-func (r *Racing) acquire(ctx context.Context, f scripts.Fencing, a scripts.AcquireRequest) (scripts.Acquired, error) {
-	if r.fencing {
-		return r.AcquireFenced(ctx, a.Key, a.Owner, a.Lease, f)
-	}
-	return r.Redis.Acquire(ctx, a.Key, a.Owner, a.Lease)
+	f := r.fencing
+	f.Reserve *= reserve
+	return r.acquires.do(ctx, f, scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease})
 }
 
 // Release ends a hold, alone or in a batch.

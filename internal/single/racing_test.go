@@ -77,11 +77,7 @@ func (r *shareRig) try(ctx context.Context, key string) <-chan tried {
 
 // first begins a batch with an acquire of the test's own. Others join until it is sent.
 func (r *shareRig) first(key, owner string) *acquiring {
-	f := scripts.Fencing{}
-	if r.backend.fencing {
-		f = scripts.Fencing{Reserve: 1, Expiry: r.backend.expiry}
-	}
-	c, index := r.backend.acquires.Join(f, scripts.AcquireRequest{Key: key, Owner: owner, Lease: r.lease}, false)
+	c, index := r.backend.acquires.Join(r.backend.fencing, scripts.AcquireRequest{Key: key, Owner: owner, Lease: r.lease}, false)
 	require.Zero(r, index)
 	return c
 }
@@ -157,7 +153,7 @@ func TestSharing(t *testing.T) {
 			for _, key := range []string{"a", "b", "c"} {
 				require.True(t, r.held(key))
 			}
-			if r.backend.fencing {
+			if r.backend.fencing.Reserve > 0 {
 				require.Positive(t, b.lease.Fence())
 			}
 
@@ -267,7 +263,7 @@ func TestSharing_NoAnswer(t *testing.T) {
 	r := newShareRig(t)
 	ctx := context.Background()
 	asks := []scripts.AcquireRequest{{Key: "warm", Owner: "me", Lease: time.Minute}} // so that Redis knows the script
-	require.NoError(t, r.backend.Redis.AcquireEach(ctx, nil, asks, make([]scripts.Result[scripts.Acquired], 1)))
+	require.NoError(t, r.backend.Redis.AcquireEach(ctx, scripts.Fencing{}, asks, make([]scripts.Result[scripts.Acquired], 1)))
 	c := r.first("first", "me")
 	all := r.joined(c, ctx, "a", "b")
 	swallowed := r.way.SwallowReply(1, func(cmd []string) bool { return slices.Contains(cmd, "b") })

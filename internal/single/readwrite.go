@@ -31,8 +31,8 @@ const (
 type ReadWrite struct {
 	*scripts.ReadWrite
 	server
-	fences
-	readers  bool // is the half of the readers
+	fencing  scripts.Fencing // of a hold with one fence; immutable
+	readers  bool            // is the half of the readers
 	acquires *batcher[scripts.Fencing, scripts.ReadWriteAcquire, scripts.Acquired]
 	ends     *batcher[none, scripts.ReadWriteRelease, scripts.Released]
 	mu       sync.RWMutex
@@ -64,14 +64,10 @@ func NewReadWrite(client rueidis.Client, c engine.Config) (readers, writers *eng
 
 func newReadWrite(s server, c engine.Config) *ReadWrite {
 	r := &ReadWrite{
-		ReadWrite: scripts.NewReadWrite(s.redis, c.Client), server: s, fences: fences{c.Fencing, *c.FenceExpiry},
+		ReadWrite: scripts.NewReadWrite(s.redis, c.Client), server: s, fencing: fencing(c),
 		readers: c.SharedHolds, waiting: make(map[string]*wish),
 	}
-	r.acquires = newBatcher(fewOn(s.redis), s.calls.Go, func(ctx context.Context, f scripts.Fencing, a scripts.ReadWriteAcquire) (scripts.Acquired, error) {
-		return r.ReadWrite.Acquire(ctx, r.wanted(&f), a)
-	}, func(ctx context.Context, f scripts.Fencing, asks []scripts.ReadWriteAcquire, replies []scripts.Result[scripts.Acquired]) error {
-		return r.AcquireEach(ctx, r.wanted(&f), asks, replies)
-	})
+	r.acquires = newBatcher(fewOn(s.redis), s.calls.Go, r.ReadWrite.Acquire, r.AcquireEach)
 	r.ends = batchOf(s, r.End, r.EndEach)
 	return r
 }
@@ -79,11 +75,12 @@ func newReadWrite(s server, c engine.Config) *ReadWrite {
 // Acquire takes the lock if others let it, alone or in a batch. If it is refused to waiting
 // callers, they must try again before their wish ends.
 func (r *ReadWrite) Acquire(ctx context.Context, key, owner string, lease time.Duration, reserve int64) (scripts.Acquired, error) {
-	w, a := r.wish(key), scripts.ReadWriteAcquire{AcquireRequest: scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease}}
+	f, w, a := r.fencing, r.wish(key), scripts.ReadWriteAcquire{AcquireRequest: scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease}}
+	f.Reserve *= reserve
 	if w != nil {
 		a.Wish = wishLasts
 	}
-	reply, err := r.acquires.do(ctx, r.reserve(reserve), a)
+	reply, err := r.acquires.do(ctx, f, a)
 	switch {
 	case w == nil || err != nil:
 	case reply.OK: // by which the wish has ended
@@ -96,7 +93,7 @@ func (r *ReadWrite) Acquire(ctx context.Context, key, owner string, lease time.D
 
 // AcquireBeside takes the lock for a reader that writer calls.
 func (r *ReadWrite) AcquireBeside(ctx context.Context, key, owner, writer string, lease time.Duration) (scripts.Acquired, error) {
-	return r.ReadWrite.Acquire(ctx, nil, scripts.ReadWriteAcquire{AcquireRequest: scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease}, Beside: writer})
+	return r.ReadWrite.Acquire(ctx, scripts.Fencing{}, scripts.ReadWriteAcquire{AcquireRequest: scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease}, Beside: writer})
 }
 
 // wish returns the wish of the callers that wait for key, which a call is about to note in Redis;

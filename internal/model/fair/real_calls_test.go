@@ -16,7 +16,7 @@ func (r *modelReal) call(q modelRequest) (reply modelReply) {
 	switch q.kind {
 	case modelAcquire:
 		var a scripts.Acquired
-		a, err = f.Acquire(ctx, r.key, names[0], modelTime(q.lease))
+		a, err = f.Acquire(ctx, scripts.AcquireRequest{Key: r.key, Owner: names[0], Lease: modelTime(q.lease)})
 		switch {
 		case a.Gone:
 			reply.status = -2
