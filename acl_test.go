@@ -254,7 +254,7 @@ func useEverything(t *testing.T, server *redistest.Server, redis *scripts.Redis,
 		require.NoError(t, <-woken)
 	}
 
-	_, err = redis.GiveUp(ctx, key, "somebody")
+	_, err = redis.End(ctx, scripts.ReleaseRequest{Key: key, Owner: "somebody", Notify: true, Doubt: true})
 	require.NoError(t, err)
 	set, err := multilock.LockAll(ctx, multilock.Keys(here, key, key+" and more"))
 	require.NoError(t, err)

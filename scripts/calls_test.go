@@ -54,10 +54,16 @@ var plain = family{
 		"renew": func(c client) error {
 			return c.Renew(c.ctx, lease, []string{c.key}, []string{c.owner}, make([]Answer, 1))
 		},
-		"release":        func(c client) error { return errOf(c.Release(c.ctx, c.key, c.owner, 0)) },
-		"release fenced": func(c client) error { return errOf(c.Release(c.ctx, c.key, c.owner, 1)) },
-		"give up":        func(c client) error { return errOf(c.GiveUp(c.ctx, c.key, c.owner)) },
-		"set entries":    setsEntries, "force release": forces, "inspect": inspects,
+		"release": func(c client) error {
+			return errOf(c.End(c.ctx, ReleaseRequest{Key: c.key, Owner: c.owner, Notify: true}))
+		},
+		"release fenced": func(c client) error {
+			return errOf(c.End(c.ctx, ReleaseRequest{Key: c.key, Owner: c.owner, Notify: true, LastFence: 1}))
+		},
+		"give up": func(c client) error {
+			return errOf(c.End(c.ctx, ReleaseRequest{Key: c.key, Owner: c.owner, Notify: true, Doubt: true}))
+		},
+		"recount": recounts, "force release": forces, "inspect": inspects,
 	},
 }
 

@@ -36,8 +36,7 @@
 //	AcquireAll     several, all free -> each held by its owner; or none
 //	SetEntries     held by the owner -> the same with another number of entries
 //	Renew          held by the owner -> the same for one lease from now; many keys at once
-//	Release        held by the owner -> free; notifies the channel
-//	GiveUp         as Release, and for a minute every acquire of that owner fails
+//	End            held by the owner -> free; notifies the channel. For an owner in doubt, every acquire fails for a minute
 //	ForceRelease   held by any owner -> free; notifies the channel
 //	Inspect        the holder of the key
 //
@@ -64,7 +63,7 @@
 // owner enters once in its life. Renew and SetEntries are those of Redis.
 //
 // The verbs of [Permits] are those of [Redis] without fences and AcquireAll, for as many owners as the key
-// has permits. End stands for Release, and for an owner in doubt for GiveUp. In addition:
+// has permits. In addition:
 //
 //	Resize         the key has another number of permits, whatever lockers say
 //
@@ -72,8 +71,8 @@
 // entry whose lease has ended is still there: Renew never moves such a score. The next acquire
 // removes these entries, with their labels, 100 at a time.
 //
-// The verbs of [ReadWrite] are those of [Redis] without AcquireAll, for one writer or several readers. End
-// is that of Permits. In addition:
+// The verbs of [ReadWrite] are those of [Redis] without AcquireAll, for one writer or several readers. In
+// addition:
 //
 //	Withdraw       a client waits -> it does not
 //	MayShare       whether later readers of a client may share the hold of the owner, as no writer waits
@@ -102,7 +101,7 @@
 // that enters again keeps its place; Heartbeat finds a grant that was lost with the
 // reply.
 //
-// An attempt that is still on its way cannot be recalled. GiveUp makes it harmless for a minute:
+// An attempt that is still on its way cannot be recalled. End in doubt makes it harmless for a minute:
 // whichever comes second, the late acquire or the giving up, finds what the first has left. Where
 // Redis cannot take the tombstone (out of memory, say), and after that minute, an attempt that
 // arrives late makes a hold that nobody uses, for at most its lease.

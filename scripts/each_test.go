@@ -64,7 +64,7 @@ func TestAcquireEach(t *testing.T) {
 			s.Do(t, "HSET", "nameless", "", "1")
 			s.Do(t, "HSET", "foreign", "one", "1", "two", "2")
 			s.Do(t, "SET", "string", "x")
-			must(n.GiveUp(bounded(t), "gone", ownA))(t)
+			must(n.End(bounded(t), ReleaseRequest{Key: "gone", Owner: ownA, Doubt: true}))(t)
 			before, called := state(t, s), serverMicros(t, s)
 			var asks []AcquireRequest
 			for _, key := range []string{"free", "held", "endless", "gone", "string", "nameless", "foreign", "also free"} {

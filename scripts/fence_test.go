@@ -43,7 +43,7 @@ func TestG10_ReservationStaysNearTheClock(t *testing.T) {
 		a := fenced(t, n, ownA, Fencing{Reserve: reserve, Expiry: time.Hour})
 		require.True(t, i > 0 || a.FenceEnd-a.Fence+1 == reserve)
 		require.Less(t, a.FenceEnd, serverMicros(t, s)+reserve)
-		must(n.Release(bounded(t), "k", ownA, 0))(t)
+		must(n.End(bounded(t), ReleaseRequest{Key: "k", Owner: ownA}))(t)
 	}
 }
 
@@ -114,7 +114,9 @@ func TestFenceCounter(t *testing.T) {
 		acquire func(owner string) Acquired
 		release func(owner string, last int64) (ours bool)
 	}{
-		"plain": {plain, func(owner string, last int64) bool { return must(r.redis.Release(ctx, "k", owner, last))(t).Ours }},
+		"plain": {plain, func(owner string, last int64) bool {
+			return must(r.redis.End(ctx, ReleaseRequest{Key: "k", Owner: owner, LastFence: last}))(t).Ours
+		}},
 		"each": {plain, func(owner string, last int64) bool {
 			return must(end(r.redis, ctx, ReleaseRequest{Key: "k", Owner: owner, LastFence: last}))(t).Ours
 		}},

@@ -79,8 +79,7 @@ func (p *Permits) Renew(ctx context.Context, lease time.Duration, keys, owners [
 	return p.redis.renewEach(ctx, renewScript{withMistake(permitsRenew), func(key, _ string) string { return permitRecord(key) }, p.text}, lease, keys, owners, answers)
 }
 
-// End ends a hold, whatever its count, and notifies the channel of the key. For an owner in doubt
-// it does more, like [Redis.GiveUp].
+// End ends a hold like [Redis.End], and always notifies the channel of the key.
 func (p *Permits) End(ctx context.Context, h ReleaseRequest) (Released, error) {
 	keys, args, err := p.releaseArgs(h)
 	if err != nil {

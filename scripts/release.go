@@ -17,34 +17,18 @@ type Released struct {
 	Listeners int
 }
 
-// Release ends the owner's hold, whatever its count, and announces it on the
-// key's channel. If the hold is not there, Ours is false and nothing changes.
-// It works on a Redis that is out of memory and may be repeated; a repeat
-// cannot tell its own success from a loss.
-//
-// lastFence, if not 0, is the last number used of those that AcquireFenced
-// reserved for this very hold: the others are given back.
-func (r *Redis) Release(ctx context.Context, key, owner string, lastFence int64) (Released, error) {
-	return r.end(ctx, ReleaseRequest{Key: key, Owner: owner, Notify: true, LastFence: lastFence})
-}
-
-// GiveUp gives up an owner after an acquire of unknown outcome: it ends its
-// hold as Release does, and for a minute an acquire of that owner that arrives
-// late finds itself Gone. Ours reports whether there was a hold. It may be
-// repeated.
-func (r *Redis) GiveUp(ctx context.Context, key, owner string) (Released, error) {
-	return r.end(ctx, ReleaseRequest{Key: key, Owner: owner, Notify: true, Doubt: true})
-}
-
-// ReleaseRequest is a hold that is to end, by Release, GiveUp or a failed round of a quorum.
+// ReleaseRequest is a hold that is to end.
 type ReleaseRequest struct {
 	Key, Owner string
-	Notify     bool  // notify the key's channel
-	Doubt      bool  // an acquire of the owner was not answered and may still arrive: leave a tombstone
+	Notify     bool  // notify the key's channel; false for a failed round of a quorum
+	Doubt      bool  // an acquire of the owner was not answered: for a minute, one that arrives late finds itself Gone
 	LastFence  int64 // if not 0, nor in doubt: the last fence number that was used; those reserved after it are given back
 }
 
-func (r *Redis) end(ctx context.Context, h ReleaseRequest) (Released, error) {
+// End ends a hold, whatever its count. If the hold is not there, Ours is false and nothing
+// changes, except that an owner in doubt is given up all the same. It works on a Redis that is out of
+// memory and may be repeated; a repeat cannot tell its own success from a loss.
+func (r *Redis) End(ctx context.Context, h ReleaseRequest) (Released, error) {
 	other, channel, more, err := h.args()
 	if err != nil {
 		return Released{}, err
@@ -71,9 +55,7 @@ func (h ReleaseRequest) args() (other, channel, more string, err error) {
 	return
 }
 
-// EndEach ends each of holds by itself, whatever its count, and fills results, one for
-// each. It works on a Redis that is out of memory and may be repeated; a repeat cannot
-// tell its own success from a loss.
+// EndEach does what End does for each of holds by itself, and fills results, one for each.
 func (r *Redis) EndEach(ctx context.Context, holds []ReleaseRequest, results []Result[Released]) error {
 	keys, args := make([]string, 0, 5*len(holds)+1), make([]string, 0, 3*len(holds)) // room for eachArgs
 	for _, h := range holds {

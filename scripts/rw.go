@@ -106,8 +106,7 @@ type ReadWriteRelease struct {
 	Wish time.Duration // for so long other writers of the client wish for the lock; 0: none waits
 }
 
-// End ends a hold, whatever its count, and wakes those who may take the lock now. For an owner
-// in doubt it does more, like [Redis.GiveUp].
+// End ends a hold like [Redis.End], and wakes those who may take the lock now.
 func (r *ReadWrite) End(ctx context.Context, h ReadWriteRelease) (Released, error) {
 	keys, args, err := r.releaseArgs(h)
 	if err != nil {

@@ -37,12 +37,7 @@ func NewRacing(client rueidis.Client, c engine.Config) (*engine.Engine, *Racing)
 	r := &Racing{server: connect(client, c), fencing: fencing(c)}
 	r.Redis = r.redis
 	r.acquires = newBatcher(fewOn(r.Redis), r.calls.Go, r.Redis.Acquire, r.AcquireEach)
-	r.ends = batchOf(r.server, func(ctx context.Context, e scripts.ReleaseRequest) (scripts.Released, error) {
-		if e.Doubt {
-			return r.Redis.GiveUp(ctx, e.Key, e.Owner)
-		}
-		return r.Redis.Release(ctx, e.Key, e.Owner, e.LastFence)
-	}, r.EndEach)
+	r.ends = batchOf(r.server, r.End, r.EndEach)
 	return racing.New(r, c), r
 }
 
