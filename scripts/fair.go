@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/check"
 )
 
 var (
@@ -68,7 +70,7 @@ func (f *Fair) args(key string, ownKeys []string, more int) []string {
 }
 
 func appendFairKeys(args []string, key string) []string {
-	return appendNamed(append(args, key), key, queuePrefix, scoresPrefix, heartbeatsPrefix, counterPrefix)
+	return appendNamed(append(args, key), key, check.QueuePrefix, check.ScoresPrefix, check.HeartbeatsPrefix, check.CounterPrefix)
 }
 
 // Grant is a lock that was given to a waiter.
@@ -219,7 +221,7 @@ func (f *Fair) Queue(ctx context.Context, key string) ([]Waiter, error) {
 	if err := CheckKey(key); err != nil {
 		return nil, err
 	}
-	values, err := array(f.redis.invoke(ctx, fairQueue, 2, queue(key), named(heartbeatsPrefix, key)))
+	values, err := array(f.redis.invoke(ctx, fairQueue, 2, queue(key), named(check.HeartbeatsPrefix, key)))
 	if err != nil || len(values)%3 != 0 {
 		return nil, unexpected(err)
 	}

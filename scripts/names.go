@@ -51,27 +51,17 @@ func appendNamed(names []string, key string, prefixes ...string) []string {
 // digit 0.
 func Channel(key string) string { return named("redisson_lock__channel", key) }
 
-// The names of what belongs to a lock, other than its key, begin with these.
-const (
-	counterPrefix    = check.CounterPrefix
-	queuePrefix      = check.QueuePrefix
-	scoresPrefix     = check.ScoresPrefix
-	heartbeatsPrefix = check.HeartbeatsPrefix
-	tombstonePrefix  = check.TombstonePrefix
-	wishesPrefix     = check.WishesPrefix
-)
-
-func counter(key string) string { return named(counterPrefix, key) }
+func counter(key string) string { return named(check.CounterPrefix, key) }
 
 // tombstone returns the key whose presence says that owner has been given up and must no longer
 // take key.
 func tombstone(key, owner string) string {
 	before, after := braces(key)
-	return tombstonePrefix + before + key + after + ":" + owner
+	return check.TombstonePrefix + before + key + after + ":" + owner
 }
 
 // queue returns the list of owners that wait for key in order.
-func queue(key string) string { return named(queuePrefix, key) }
+func queue(key string) string { return named(check.QueuePrefix, key) }
 
 // marker is the key in which a node of a quorum keeps since when it has been up
 // without a gap. It belongs to the node, not to a lock.

@@ -37,8 +37,8 @@ func tag(key string) string {
 	return key
 }
 
-func scores(key string) string     { return named(scoresPrefix, key) }
-func heartbeats(key string) string { return named(heartbeatsPrefix, key) }
+func scores(key string) string     { return named(check.ScoresPrefix, key) }
+func heartbeats(key string) string { return named(check.HeartbeatsPrefix, key) }
 func channels(key string) string   { return Channel(key) + ":" }
 
 func FuzzNames(f *testing.F) {

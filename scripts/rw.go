@@ -220,7 +220,7 @@ func timeout(key, owner string) string {
 }
 
 // wishes returns the hash of clients that wait for the read/write lock key.
-func wishes(key string) string { return named(wishesPrefix, key) }
+func wishes(key string) string { return named(check.WishesPrefix, key) }
 
 // absentKey returns a key that never exists, as the tombstone of no owner; see parts/living.lua.
 func absentKey(key string) string { return tombstone(key, "") }
