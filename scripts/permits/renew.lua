@@ -55,15 +55,6 @@ end
 local answers, renewed = {}, 0
 for i = 1, #ARGV - 2 do
   local fine, answer = pcall(renew, KEYS[2 * i - 1], KEYS[2 * i], ARGV[i + 2])
-  if type(answer) == 'table' then
-    answer = answer.err
-  end
-  if answer == 1 then
-    renewed = renewed + 1
-  end
-  answers[i] = answer
+  --@include parts/answered.lua
 end
-if renewed == #ARGV - 2 then
-  return 1
-end
-return answers
+return renewed == #answers and 1 or answers

@@ -21,15 +21,6 @@ for i = 1, #KEYS do
   if answer == 1 then
     answer = call('PEXPIRE', key, lease)
   end
-  if answer ~= 1 and answer ~= 0 then
-    answer = answer.err
-  end
-  if answer == 1 then
-    renewed = renewed + 1
-  end
-  answers[i] = answer
+  --@include parts/answered.lua
 end
-if renewed == #KEYS then
-  return 1
-end
-return answers
+return renewed == #answers and 1 or answers

@@ -28,15 +28,6 @@ for i = 1, #ARGV - 1 do
       answer = call('PEXPIRE', lock, lease)
     end
   end
-  if answer ~= 1 and answer ~= 0 then
-    answer = answer.err
-  end
-  if answer == 1 then
-    renewed = renewed + 1
-  end
-  answers[i] = answer
+  --@include parts/answered.lua
 end
-if renewed == #answers then
-  return 1
-end
-return answers
+return renewed == #answers and 1 or answers
