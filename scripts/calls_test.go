@@ -63,7 +63,7 @@ var plain = family{
 		"give up": func(c client) error {
 			return errOf(c.End(c.ctx, ReleaseRequest{Key: c.key, Owner: c.owner, Notify: true, Doubt: true}))
 		},
-		"recount": recounts, "force release": forces, "inspect": inspects,
+		"set entries": setsEntries, "force release": forces, "inspect": inspects,
 	},
 }
 
