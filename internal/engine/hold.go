@@ -107,6 +107,9 @@ func (e *Engine) renew(ctx context.Context, holds []*Hold, answers []watchdog.An
 	began := e.Calls.Now()
 	err := e.backend.Renew(calls.HideDeadline(ctx), e.Lease, b.keys, b.owners, b.replies)
 	e.observer.callEnded(ctx, b.keys[0], err)
+	if ctx.Err() == context.Canceled { // the locker was closed
+		err = nil
+	}
 	if err != nil {
 		err = calls.Known(e.Calls.Public(err))
 		e.Logger.Warn("holdfast: renewal failed", "leases", len(holds), "error", err) // of one key, or of all
@@ -119,7 +122,7 @@ func (e *Engine) renew(ctx context.Context, holds []*Hold, answers []watchdog.An
 		case scripts.NotOurs:
 			answers[i] = watchdog.NotOurs
 		case scripts.Unanswered:
-			if err != nil && ctx.Err() != context.Canceled { // otherwise the locker was closed
+			if err != nil {
 				e.observer.renewed(holds[i], began, err)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,7 @@ var closeCases = []testCase{
 	{"Close_Unused", anywhere, defaults, closeUnused},
 	{"Close_DuringDo", anywhere, defaults, closeDo},
 	{"Close_WithACallUnderWay", servers, defaults, closeUnderWay},
+	{"Close_DuringARenewal", servers, locktest.Options{Lease: 6 * time.Second}, closeRenewal},
 	{"Close_IsBoundedWhileRedisHangs", servers | ofOneHolder, locktest.Options{Lease: 6 * time.Second}, closeHanging},
 	{"Close_IsBoundedDuringAnUndo", servers, locktest.Options{Lease: 300 * time.Millisecond}, closeUndo},
 	{"Close_RepeatsWhatFails", servers | ofOneHolder, defaults, closeRepeats},
@@ -96,6 +98,20 @@ func closeUnderWay(c *harness) {
 	require.Nil(c.T, a.Lease)
 	require.Error(c.T, a.Err)
 	c.Tidy("k")
+}
+
+// A renewal that Close ends has not failed.
+func closeRenewal(c *harness) {
+	var logs redistest.Log
+	l := c.Kind.Open(c.T, c.Client, locktest.Options{Lease: 6 * time.Second, Logger: slog.New(slog.NewTextHandler(&logs, nil))})
+	locktest.Lock(c.T, l, c.ctx, "k")
+	held, letGo := c.hold(c.Proxy.OnRequest, "renew")
+	locktest.Within(c.T, held)
+	closed := locktest.Go(l.Close)
+	locktest.Await(c.T, func() bool { return errors.Is(locktest.ErrOf(l.TryLock(c.ctx, "k")), holdfast.ErrClosed) })
+	letGo()
+	require.NoError(c.T, <-closed)
+	require.NotContains(c.T, logs.String(), "renewal")
 }
 
 func closeHanging(c *harness) {
