@@ -2,7 +2,6 @@ package rwlock
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"time"
 
@@ -117,7 +116,7 @@ func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err er
 // Close releases what readers and writers hold, ends leases and waits with ErrClosed, and waits
 // for the locker's goroutines; see [holdfast.Operator].
 func (l *Locker) Close() error {
-	err := errors.Join(l.readers.engine.Close(), l.engine.Close())
+	err := l.engine.Close()
 	l.backend.Close()
 	return err
 }

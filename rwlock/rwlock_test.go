@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/locktest/contract"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/sim"
+	"github.com/holdfast-go/holdfast/rwlock"
 )
 
 // A writer waits for all readers, of its own process too, and readers for it.
@@ -311,5 +312,23 @@ func TestG1_NoHandoverBesideAReader(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "read", status.Mode)
 		require.NoError(t, locktest.Next(t, r, next).Unlock(ctx))
+	})
+}
+
+// While Redis hangs, both halves use up the time of Close together.
+func TestG7_CloseOfBothHalvesTakesTheTimeOfOne(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, s *sim.Server) {
+		l, err := rwlock.New(s.Client(t), holdfast.WithLease(6*time.Second))
+		require.NoError(t, err)
+		locktest.Lock(t, l, t.Context(), "written")
+		locktest.Lock(t, l.RLocker(), t.Context(), "read")
+		s.Pause()
+		defer s.Resume()
+		began := time.Now()
+		err = l.Close()
+		require.ErrorIs(t, err, holdfast.ErrUnknown)
+		require.ErrorContains(t, err, `"written"`)
+		require.ErrorContains(t, err, `"read"`)
+		require.Less(t, time.Since(began), 5*time.Second, "two calls take 4 s")
 	})
 }

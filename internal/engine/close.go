@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/holdfast-go/holdfast"
@@ -11,7 +12,8 @@ import (
 // Close ends all waits and leases with ErrClosed, releases what is held, gives up all
 // places, and waits for the engine's goroutines. A failed call is repeated until the time of two
 // calls has passed; a dial of the client may take longer. Then it returns ErrUnknown with the keys
-// that may have something left. They free themselves within their leases.
+// that may have something left. They free themselves within their leases. Writers close their
+// readers at the same time.
 func (e *Engine) Close() error {
 	if !e.closing.CompareAndSwap(false, true) {
 		<-e.ended
@@ -22,6 +24,11 @@ func (e *Engine) Close() error {
 }
 
 func (e *Engine) close() error {
+	var readers sync.WaitGroup
+	var failed error // of the readers
+	if e.readers != nil {
+		readers.Go(func() { failed = e.readers.Close() })
+	}
 	var holds []*Hold
 	for i := range e.shards {
 		holds = append(holds, e.shards[i].close()...)
@@ -33,10 +40,11 @@ func (e *Engine) close() error {
 			backend.Drain(ctx, e.MayRemain)
 		}
 	})
+	readers.Wait()
 	if e.writers == nil {
 		e.observer.close()
 	}
-	return e.remains.error()
+	return errors.Join(failed, e.remains.error())
 }
 
 // close ends the waits and leases of a shard, and returns the holds to be released.

@@ -9,8 +9,8 @@ import (
 )
 
 // Pair makes two engines the halves of a read/write lock, before either is used. A reader may be
-// the caller of a writer, but not the other way round. They share one observer, that of the
-// writers, which are closed last.
+// the caller of a writer, but not the other way round. They share the observer of the writers,
+// which close the readers as well.
 func Pair(readers, writers *Engine) {
 	readers.writers, writers.readers = writers, readers
 	readers.observer = writers.observer

@@ -49,7 +49,7 @@ var _ interface {
 } = (*ReadWrite)(nil)
 
 // NewReadWrite returns the engines of the readers and of the writers on the Redis of client, and the
-// backend of the writers. The readers must be closed first.
+// backend of the writers. The writers close the readers.
 func NewReadWrite(client rueidis.Client, c engine.Config) (readers, writers *engine.Engine, backend *ReadWrite) {
 	s := connect(client, c)
 	of := c
