@@ -91,9 +91,8 @@ func WithFenceExpiry(d time.Duration) Option {
 
 // WithLogger logs the locker's background work: lost leases, failed renewals, attempts that it
 // cannot undo, and why a node of multilock has no vote; with the kinds on one Redis it also warns
-// once if Redis may evict locks (one INFO at the first lock, if the user may send it; with rwlock
-// at the first of each half). The handler must not block, as that would hold up renewals. Default
-// silent.
+// once if Redis may evict locks (one INFO at the first lock, if the user may send it). The handler
+// must not block, as that would hold up renewals. Default silent.
 func WithLogger(log *slog.Logger) Option { return option(func(s *Settings) { s.Logger = log }) }
 
 // WithObserver reports what the locker does to an observer, for metrics; see [Observer]. It

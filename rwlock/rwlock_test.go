@@ -3,6 +3,8 @@ package rwlock_test
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -330,5 +332,19 @@ func TestG7_CloseOfBothHalvesTakesTheTimeOfOne(t *testing.T) {
 		require.ErrorContains(t, err, `"written"`)
 		require.ErrorContains(t, err, `"read"`)
 		require.Less(t, time.Since(began), 5*time.Second, "two calls take 4 s")
+	})
+}
+
+// One warning says that Redis may evict locks, and not one for each half.
+func TestF31_EvictionIsWarnedAboutOnce(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, s *sim.Server) {
+		s.Do(t, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+		var log redistest.Log
+		l, err := rwlock.New(s.Client(t), holdfast.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		require.NoError(t, err)
+		require.NoError(t, locktest.Cycle(l, t.Context(), "k"))
+		require.NoError(t, locktest.Cycle(l.RLocker(), t.Context(), "k"))
+		require.NoError(t, l.Close()) // waits for the check of the policy
+		require.Equal(t, 1, strings.Count(log.String(), "policy=allkeys-lru"), log.String())
 	})
 }
