@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -346,5 +347,35 @@ func TestF31_EvictionIsWarnedAboutOnce(t *testing.T) {
 		require.NoError(t, locktest.Cycle(l.RLocker(), t.Context(), "k"))
 		require.NoError(t, l.Close()) // waits for the check of the policy
 		require.Equal(t, 1, strings.Count(log.String(), "policy=allkeys-lru"), log.String())
+	})
+}
+
+// The Unlock of a nested entry first waits for an earlier nested call, which Redis answers late. Both waits
+// together take no longer than one call may, unless the context lasts longer.
+func TestG9_ANestedUnlockWaitsForTheTimeOfOneCall(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, s *sim.Server) {
+		proxy := s.Proxy(t)
+		l, err := rwlock.New(s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }))
+		require.NoError(t, err)
+		defer l.Close()
+		outer := locktest.Lock(t, l, t.Context(), "k")
+		bound := outer.Bind(t.Context())
+		inner := locktest.Lock(t, l, bound, "k")
+		hook, held := locktest.Holding("recount")
+		proxy.OnRequest(hook)
+		earlier := locktest.GoLock(l, bound, "k")
+		locktest.Within(t, held)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		began := time.Now()
+		unlocked := locktest.Go(func() error { return inner.Unlock(ctx) })
+		time.Sleep(4 * time.Second)
+		proxy.Release() // the hook holds the next one
+		locktest.Got(t, earlier)
+		require.ErrorIs(t, <-unlocked, holdfast.ErrUnknown)
+		require.LessOrEqual(t, time.Since(began), 6250*time.Millisecond)
+		proxy.OnRequest(nil)
+		proxy.Release()
+		require.NoError(t, outer.Unlock(t.Context()))
 	})
 }

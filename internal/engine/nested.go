@@ -161,12 +161,13 @@ func (en *entry) endNested() {
 	en.key().engine.Calls.Begin()
 }
 
-// countOut counts an ended entry out in Redis. When ctx ends, so does the wait for the earlier
-// nested calls, but not before the time of one call has passed.
+// countOut counts an ended entry out in Redis, after the earlier nested calls. When ctx ends, so
+// does all of this, but not before the time of one call has passed.
 func (e *Engine) countOut(ctx context.Context, s *section) error {
 	serial, over := s.nesting.serial, time.NewTimer(0)
 	defer over.Stop()
-	patience, gone := e.Calls.Context().Done(), (<-chan struct{})(nil)
+	bounded, done := e.Calls.Context(), func() {}
+	patience, gone := bounded.Done(), (<-chan struct{})(nil)
 	for waiting := true; waiting; {
 		over.Reset(time.Until(s.hold.Deadline()))
 		select {
@@ -183,9 +184,13 @@ func (e *Engine) countOut(ctx context.Context, s *section) error {
 			return errs.Ended(ctx, errs.Failed(holdfast.ErrUnknown, e.Calls.Public(calls.ErrNoAnswer)))
 		}
 	}
+	if bounded.Err() != nil {
+		bounded, done = e.Calls.ContextFor(ctx)
+	}
+	defer done()
 	n, end := s.count()
 	if end == nil { // otherwise the field is gone, or counts for the next section
-		err := e.setFewerEntries(e.Calls.Context(), s, n)
+		err := e.recountDown(bounded, s, n)
 		switch scripts.OutcomeOf(err) {
 		case scripts.Done:
 		case scripts.Refused:
