@@ -136,6 +136,37 @@ func TestG9_AContextEndsTheQuestionWhetherToShare(t *testing.T) {
 	})
 }
 
+// The answer whether a hold may be shared is lost: the reader gets a hold of its own. It comes late, when
+// the hold has been released and a writer has the key: the reader waits.
+func TestG1_AnAnswerWhetherToShareIsLostOrLate(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, s *sim.Server) {
+		proxy, ctx := s.Proxy(t), t.Context()
+		l, err := rwlock.New(s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }), holdfast.WithLocalHandover(0))
+		require.NoError(t, err)
+		defer l.Close()
+		first := locktest.Lock(t, l.RLocker(), ctx, "k")
+		require.NoError(t, locktest.Cycle(l.RLocker(), ctx, "k")) // Redis has the script
+		lost := proxy.SwallowReply(1, locktest.Is("share"))
+		second := locktest.Lock(t, l.RLocker(), ctx, "k")
+		locktest.Within(t, lost)
+		require.NotEqual(t, first.Owner(), second.Owner())
+		require.NoError(t, first.Unlock(ctx))
+
+		hook, late := locktest.Holding("share")
+		proxy.OnReply(hook)
+		third := locktest.GoLock(l.RLocker(), ctx, "k")
+		locktest.Within(t, late)
+		released := locktest.Go(func() error { return second.Unlock(ctx) })
+		writer := locktest.Lock(t, userLocker(t, s), ctx, "k")
+		proxy.OnReply(nil)
+		proxy.Release()
+		require.NoError(t, <-released)
+		time.Sleep(time.Second)
+		require.Empty(t, third, "a writer has the key")
+		require.NoError(t, locktest.Next(t, writer, third).Unlock(ctx))
+	})
+}
+
 // A cap counts from the acquire of a hold, so readers share a capped one for a tenure only. Otherwise one that
 // has just begun could be ended.
 func TestG9_ReadersShareACappedHoldForATenure(t *testing.T) {
