@@ -46,7 +46,8 @@ func WaitAtMost(d time.Duration) LockOption {
 // OnPlace, for fair, calls f with the place of the waiting call in the queue of all processes:
 // 1 is the next to get the key. f runs on the goroutine of the call, when it has entered the
 // queue, and then as it moves up: immediately when this locker gets the key, otherwise with the
-// next heartbeat, up to a fifth of fair.WithWaiterTTL later. It costs no call to Redis.
+// next heartbeat, up to a fifth of fair.WithWaiterTTL later, or three tenths if the call has just
+// entered. It costs no call to Redis.
 //
 // A place may be too high: the dead count until they are removed, and a heartbeat asks only
 // for the place of the call that has waited longest in this locker. Places that change quickly may
