@@ -77,8 +77,9 @@ func (l *Lease) Done() <-chan struct{} { return l.entry.Done() }
 // paused.
 func (l *Lease) Err() error { return l.entry.Err() }
 
-// Deadline returns the trusted deadline: until then, Redis gives the key to no other
-// owner. Renewals move it later. It carries a monotonic clock reading.
+// Deadline returns the trusted deadline: until then, Redis lets in nobody whom this lease keeps
+// out, under the conditions of promise G1 (docs/guarantees.md). Renewals move it later. It carries
+// a monotonic clock reading.
 func (l *Lease) Deadline() time.Time { return l.entry.Deadline() }
 
 // Fence returns the number of this lease. It is larger than those of all earlier leases of the key
