@@ -61,6 +61,6 @@
 // Acquires that goroutines of one locker are about to send at the same moment go out
 // as one call, up to 50 of them, and so do releases: most of the cost of so small a script
 // is the call. Each has its own answer, its own refusal and, without an answer, its own
-// doubt; a caller that leaves costs the others nothing. While no more than 8 calls are
-// under way, each goes out alone.
+// doubt; a caller that leaves costs the others nothing. Each goes out alone while no more
+// than 8 calls are under way, on a Redis Cluster, and with [holdfast.WithReplicas].
 package rlock

@@ -125,8 +125,8 @@ const maxTries = 3
 const longestPause = time.Second
 
 // retry makes the holds that still wait for c try again: after Lease/60 at first, then Lease/30, then each
-// Lease/15, times 0.5 to 1.5, the same for the whole call so that its holds stay together; but after longestPause at
-// most. After Parallel failures in a row, others that try again wait until this call's holds do: otherwise the tries of
+// Lease/15, of each two thirds of longestPause at most, times 0.5 to 1.5, the same for the whole call so that its holds
+// stay together. After Parallel failures in a row, others that try again wait until this call's holds do: otherwise the tries of
 // many batches would be a storm. mu is held.
 func (w *Watchdog[H]) retry(c *call[H], now int64) {
 	jitter, at := 0.5+rand.Float64(), int64(0)

@@ -42,8 +42,8 @@
 // # What happens when
 //
 //   - A call fails or its reply is lost (Unknown): its holds try again after Lease/60, then Lease/30, then each
-//     Lease/15, each time multiplied by a random factor from 0.5 to 1.5, until the trusted deadline; but never more
-//     than a second after the failure.
+//     Lease/15, until the trusted deadline. Each of these is at most ⅔ s, and then multiplied by a random factor from
+//     0.5 to 1.5.
 //   - Parallel calls in a row fail: the server is unavailable. From then on, holds try again at instants that all share,
 //     at most a second apart, with Parallel calls at a time. So the server gets a few calls a second, however many leases
 //     there are. Other holds are renewed when they are due, and the first answer ends this.

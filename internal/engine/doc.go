@@ -22,10 +22,10 @@
 //
 // A key that is held, wanted or being released here has a [Key]. A Lock that finds none makes
 // the first attempt, on the caller's goroutine. If Redis refuses it, the caller becomes a
-// waiter, and so does every later caller. The engine gives a waiter no goroutine and no timer.
-// Its [Discipline] sends the commands, and gives the waiters the key: they race with other
-// processes (package racing), or stand in a queue in Redis (package queueing). What these keep
-// for a key, a waiter and a hold is opaque to the engine.
+// waiter, and so does every later caller. The engine gives a waiter no goroutine, and no timer
+// but that of WaitAtMost or TryLockFor. Its [Discipline] sends the commands, and gives the waiters
+// the key: they race with other processes (package racing), or stand in a queue in Redis (package
+// queueing). What these keep for a key, a waiter and a hold is opaque to the engine.
 //
 // A key has one hold. With [Config.ManyHolds] it has as many as Redis grants: a caller makes a first
 // attempt unless others wait here, and the discipline serves waiters while the key is held here.
