@@ -9,7 +9,7 @@ const (
 	ScoresPrefix     = "redisson_lock_timeout" // their sorted set
 	HeartbeatsPrefix = "holdfast_heartbeat"    // the hash that says which of their clients are alive
 	TombstonePrefix  = "holdfast_gone"         // the tombstones
-	PermitsPrefix    = "holdfast_permits"      // the settings of permits
+	PermitsPrefix    = "holdfast_permits"      // the permit record
 	WishesPrefix     = "holdfast_wishes"       // the hash of clients that wait for a read/write lock
 	LatchPrefix      = "redisson_unlock_latch" // Java's own notes of releases
 )

@@ -1,5 +1,5 @@
-// Package cluster knows which node of a Redis Cluster has which slot. rueidis also knows but does not say, and both
-// batches of calls and subscriptions go by node.
+// Package cluster knows which node of a Redis Cluster has which slot. rueidis also knows but does not say, and
+// renewals, heartbeats and subscriptions go by node.
 //
 // A [Map] learns nothing by itself: it is as old as its last Refresh. A caller that finds it wrong, by an answer MOVED,
 // a subscription that the server ended, or a connection that broke, calls Refresh and looks again.
