@@ -62,6 +62,9 @@ end
 -- Other clients get the grant as a message in their inbox, followed by ' for ' and the lock. If the message has no receiver,
 -- serve passes over the waiter, which keeps its place while its client is alive. A client that has said that it polls still
 -- gets the lock, and finds it by its next heartbeat: otherwise it would never get a lock that others always want.
+-- The neighbours of a client without a receiver are skipped however many they are, as each call begins anew: with a bound, those
+-- behind them would wait for that client. The numbers are taken for the first waiter that is granted the lock, and serve the next if
+-- that grant is not sent: nobody has heard of it. If nobody is served, they are skipped.
 local function serve(pair, micros, lock, queue, scores, heartbeats, counter, me)
   local call, try = redis.call, redis.pcall
   if not micros then
