@@ -69,8 +69,8 @@ func WithClockFaults(k int) holdfast.Option {
 // configure returns the settings of the engine and of the quorum. function is what users have
 // called.
 func configure(function string, nodes int, opts []holdfast.Option) (c engine.Config, q quorum.Config, err error) {
-	if nodes < 1 || nodes > 15 {
-		return c, q, errs.Invalid("multilock: %s: %d nodes, 1 to 15 are allowed", function, nodes)
+	if nodes < 1 || nodes > quorum.MostNodes {
+		return c, q, errs.Invalid("multilock: %s: %d nodes, 1 to %d are allowed", function, nodes, quorum.MostNodes)
 	}
 	o := own{nodeTimeout: DefaultNodeTimeout}
 	if c, err = engine.Configure("multilock", function, &o, opts); err != nil {

@@ -14,6 +14,9 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
+// MostNodes is how many nodes a quorum may have.
+const MostNodes = 15
+
 // Config configures a quorum. The lock kind checks it.
 type Config struct {
 	holdfast.Settings               // of the locker
