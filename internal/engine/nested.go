@@ -242,7 +242,7 @@ func (e *Engine) setEntriesLater(s *section, mine bool) {
 // showLabel makes Redis show the label of the call that has just got a lease. The lock does
 // not depend on it: after a failure it goes on in the background.
 func (e *Engine) showLabel(ctx context.Context, name string, lease *holdfast.Lease) {
-	en := e.boundTo(lease.Bind(context.Background()), name)
+	en := e.boundTo(lease.Bind(context.Background()), name) // a Lease does not show its entry
 	s, k := en.section, en.key()
 	k.Lock()
 	if en.err() != nil {
