@@ -353,29 +353,42 @@ func TestF31_EvictionIsWarnedAboutOnce(t *testing.T) {
 // The Unlock of a nested entry first waits for an earlier nested call, which Redis answers late. Both waits
 // together take no longer than one call may, unless the context lasts longer.
 func TestG9_ANestedUnlockWaitsForTheTimeOfOneCall(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, s *sim.Server) {
-		proxy := s.Proxy(t)
-		l, err := rwlock.New(s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }))
-		require.NoError(t, err)
-		defer l.Close()
-		outer := locktest.Lock(t, l, t.Context(), "k")
-		bound := outer.Bind(t.Context())
-		inner := locktest.Lock(t, l, bound, "k")
-		hook, held := locktest.Holding("recount")
-		proxy.OnRequest(hook)
-		earlier := locktest.GoLock(l, bound, "k")
-		locktest.Within(t, held)
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		began := time.Now()
-		unlocked := locktest.Go(func() error { return inner.Unlock(ctx) })
-		time.Sleep(4 * time.Second)
-		proxy.Release() // the hook holds the next one
-		locktest.Got(t, earlier)
-		require.ErrorIs(t, <-unlocked, holdfast.ErrUnknown)
-		require.LessOrEqual(t, time.Since(began), 6250*time.Millisecond)
-		proxy.OnRequest(nil)
-		proxy.Release()
-		require.NoError(t, outer.Unlock(t.Context()))
-	})
+	for name, patient := range map[string]bool{"ctx has ended": false, "ctx lasts": true} {
+		t.Run(name, func(t *testing.T) {
+			inVirtualTime(t, func(t *testing.T, s *sim.Server) {
+				proxy := s.Proxy(t)
+				l, err := rwlock.New(s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }))
+				require.NoError(t, err)
+				defer l.Close()
+				outer := locktest.Lock(t, l, t.Context(), "k")
+				bound := outer.Bind(t.Context())
+				inner := locktest.Lock(t, l, bound, "k")
+				hook, held := locktest.Holding("set_entries")
+				proxy.OnRequest(hook)
+				earlier := locktest.GoLock(l, bound, "k")
+				locktest.Within(t, held)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if !patient {
+					cancel()
+				}
+				began := time.Now()
+				unlocked := locktest.Go(func() error { return inner.Unlock(ctx) })
+				time.Sleep(4 * time.Second)
+				proxy.Release() // the hook holds the next one
+				locktest.Got(t, earlier)
+				if patient {
+					time.Sleep(4 * time.Second)
+					proxy.Release()
+					require.NoError(t, <-unlocked)
+				} else {
+					require.ErrorIs(t, <-unlocked, holdfast.ErrUnknown)
+					require.LessOrEqual(t, time.Since(began), 6250*time.Millisecond)
+				}
+				proxy.OnRequest(nil)
+				proxy.Release()
+				require.NoError(t, outer.Unlock(t.Context()))
+			})
+		})
+	}
 }

@@ -166,7 +166,7 @@ func (en *entry) endNested() {
 func (e *Engine) countOut(ctx context.Context, s *section) error {
 	serial, over := s.nesting.serial, time.NewTimer(0)
 	defer over.Stop()
-	bounded, done := e.Calls.Context(), func() {}
+	bounded := e.Calls.Context()
 	patience, gone := bounded.Done(), (<-chan struct{})(nil)
 	for waiting := true; waiting; {
 		over.Reset(time.Until(s.hold.Deadline()))
@@ -184,13 +184,12 @@ func (e *Engine) countOut(ctx context.Context, s *section) error {
 			return errs.Ended(ctx, errs.Failed(holdfast.ErrUnknown, e.Calls.Public(calls.ErrNoAnswer)))
 		}
 	}
-	if bounded.Err() != nil {
-		bounded, done = e.Calls.ContextFor(ctx)
-	}
-	defer done()
+	own, cancel := context.WithCancel(calls.HideDeadline(e.Calls.Context()))
+	defer cancel()
+	defer context.AfterFunc(bounded, func() { context.AfterFunc(ctx, cancel) })()
 	n, end := s.count()
 	if end == nil { // otherwise the field is gone, or counts for the next section
-		err := e.recountDown(bounded, s, n)
+		err := e.setFewerEntries(own, s, n)
 		switch scripts.OutcomeOf(err) {
 		case scripts.Done:
 		case scripts.Refused:
