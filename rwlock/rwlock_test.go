@@ -382,7 +382,9 @@ func TestG9_ANestedUnlockWaitsForTheTimeOfOneCall(t *testing.T) {
 					proxy.Release()
 					require.NoError(t, <-unlocked)
 				} else {
-					require.ErrorIs(t, <-unlocked, holdfast.ErrUnknown)
+					err = <-unlocked
+					require.ErrorIs(t, err, holdfast.ErrUnknown)
+					require.ErrorIs(t, err, context.Canceled)
 					require.LessOrEqual(t, time.Since(began), 6250*time.Millisecond)
 				}
 				proxy.OnRequest(nil)

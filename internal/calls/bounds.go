@@ -67,3 +67,18 @@ func (b *Bounds) ContextFor(caller context.Context) (ctx context.Context, done f
 	stop := context.AfterFunc(caller, cancel)
 	return ctx, func() { stop(); cancel() }
 }
+
+// ContextAfter is Context that also ends when both an earlier Context and the caller's have ended. done
+// must be called.
+func (b *Bounds) ContextAfter(earlier, caller context.Context) (ctx context.Context, done func()) {
+	ctx = b.Context()
+	if ctx == earlier {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancel(HideDeadline(ctx))
+	stop := context.AfterFunc(earlier, func() {
+		leave := context.AfterFunc(caller, cancel)
+		context.AfterFunc(ctx, func() { leave() })
+	})
+	return ctx, func() { stop(); cancel() }
+}

@@ -17,10 +17,10 @@ import (
 type Calls struct {
 	Bounds
 	stop       context.CancelFunc       // ends Base
-	start      time.Time                // immutable
+	origin     time.Time                // immutable
 	server     func() string            // names the server in errors; nil: the backend's errors name it; immutable
 	serverOf   func(name string) string // see PerServer; immutable
-	lastAnswer atomic.Int64             // of the one server: when it last answered, since start; 0: the last call failed
+	lastAnswer atomic.Int64             // of the one server: when it last answered, since origin; 0: the last call failed
 	each       sync.Map                 // of servers by name: *atomic.Int64, as lastAnswer
 	block      bool                     // see Block; immutable
 	work       sync.WaitGroup           // calls of users, and of the background under way
@@ -31,7 +31,7 @@ type Calls struct {
 // New returns the calls of a locker with the given lease. server names its server in
 // errors; nil: the backend's errors name it.
 func New(lease time.Duration, server func() string) *Calls {
-	c := &Calls{start: time.Now(), server: server}
+	c := &Calls{origin: time.Now(), server: server}
 	c.Base, c.stop = context.WithCancel(context.Background())
 	c.Timeout = Timeout(lease)
 	return c
@@ -53,10 +53,10 @@ func Timeout(lease time.Duration) time.Duration {
 }
 
 // Now is the time since New, on the monotonic clock.
-func (c *Calls) Now() time.Duration { return time.Since(c.start) }
+func (c *Calls) Now() time.Duration { return time.Since(c.origin) }
 
 // At is t as a time of Now.
-func (c *Calls) At(t time.Time) time.Duration { return t.Sub(c.start) }
+func (c *Calls) At(t time.Time) time.Duration { return t.Sub(c.origin) }
 
 // Go runs f in the background with a bounded context. Close waits for it. After Close, Go
 // does nothing and returns false.

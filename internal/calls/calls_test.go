@@ -80,3 +80,55 @@ func TestHiddenDeadlines(t *testing.T) {
 		time.Sleep(2 * time.Second)
 	})
 }
+
+// A call of ContextAfter outlasts an earlier context while its caller waits, and leaves nothing at the caller's.
+func TestContextAfter(t *testing.T) {
+	for name, patient := range map[string]bool{"patient": true, "gone": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := Bounds{Base: t.Context(), Timeout: 4 * time.Second}
+				earlier := b.Context()
+				same, done := b.ContextAfter(earlier, t.Context())
+				require.Equal(t, earlier, same)
+				done()
+
+				time.Sleep(4 * time.Second)
+				caller, leave := context.WithCancel(t.Context())
+				defer leave()
+				counted := &countingContext{Context: caller}
+				if !patient {
+					leave()
+				}
+				ctx, done := b.ContextAfter(earlier, counted)
+				require.NoError(t, ctx.Err())
+				time.Sleep(time.Second)
+				synctest.Wait()
+				require.Equal(t, patient, ctx.Err() == nil)
+				require.Equal(t, patient, counted.begun == 1)
+				done()
+				synctest.Wait()
+				require.Equal(t, counted.begun, counted.stopped)
+			})
+		})
+	}
+}
+
+// countingContext counts what waits for its end.
+type countingContext struct {
+	context.Context
+	begun, stopped int
+}
+
+func (c *countingContext) Value(any) any { return nil }
+
+func (c *countingContext) AfterFunc(f func()) func() bool {
+	c.begun++
+	stop := context.AfterFunc(c.Context, f)
+	return func() bool {
+		stopped := stop()
+		if stopped {
+			c.stopped++
+		}
+		return stopped
+	}
+}

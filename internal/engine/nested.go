@@ -184,9 +184,8 @@ func (e *Engine) countOut(ctx context.Context, s *section) error {
 			return errs.Ended(ctx, errs.Failed(holdfast.ErrUnknown, e.Calls.Public(calls.ErrNoAnswer)))
 		}
 	}
-	own, cancel := context.WithCancel(calls.HideDeadline(e.Calls.Context()))
-	defer cancel()
-	defer context.AfterFunc(bounded, func() { context.AfterFunc(ctx, cancel) })()
+	own, done := e.Calls.ContextAfter(bounded, ctx)
+	defer done()
 	n, end := s.count()
 	if end == nil { // otherwise the field is gone, or counts for the next section
 		err := e.setFewerEntries(own, s, n)
@@ -197,7 +196,10 @@ func (e *Engine) countOut(ctx context.Context, s *section) error {
 			return err
 		default:
 			e.setEntriesLater(s, true)
-			return errs.Failed(holdfast.ErrUnknown, err)
+			if err = errs.Failed(holdfast.ErrUnknown, err); ctx.Err() != nil {
+				err = errs.Ended(ctx, err)
+			}
+			return err
 		}
 	}
 	<-serial

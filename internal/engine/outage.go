@@ -11,7 +11,7 @@ import (
 )
 
 // RideOut repeats a call until it succeeds, or fails in a way that no repetition cures: Redis refuses it,
-// or its error says that a lease is over. RideOut also ends with ctx, with the engine, and MaxOutage after
+// or its error says that a lease is over, which RideOut returns as it is. RideOut also ends with ctx, with the engine, and MaxOutage after
 // it began. Without wait, it makes the call once.
 func (e *Engine) RideOut(ctx context.Context, wait bool, call func(context.Context) error) error {
 	began, retry := time.Now(), calls.Backoff{}
@@ -26,9 +26,8 @@ func (e *Engine) RideOut(ctx context.Context, wait bool, call func(context.Conte
 			if scripts.OutcomeOf(err).Final() || !wait || time.Since(began) >= *e.MaxOutage {
 				return calls.Known(err)
 			}
-			pause := time.NewTimer(retry.Next(e.Lease))
 			select {
-			case <-pause.C:
+			case <-time.After(retry.Next(e.Lease)):
 			case <-ctx.Done():
 			case <-e.closed:
 				return holdfast.ErrClosed
