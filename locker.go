@@ -104,7 +104,7 @@ type Status struct {
 	Entries   int           // levels of nesting, of Owner; 0 if free
 	Remaining time.Duration // until the lease ends if it is not renewed; negative: it has no end
 	Waiting   int           // of fair: how many wait in all processes, including the dead that are not yet removed; of semaphore: how many wait in this locker; otherwise 0
-	Permits   int           // of semaphore: how many there are; 0 if nothing is agreed, as nobody holds one
+	Permits   int           // of semaphore: how many there are; 0 if nobody holds one and no Resize has set them
 	Holders   []Holder      // of semaphore: all of them, the first to end first
 }
 
@@ -118,7 +118,7 @@ type Holder struct {
 
 // String describes the state for logs, without owners and their labels.
 func (s Status) String() string {
-	if s.Permits > 0 {
+	if s.Held && s.Permits > 0 {
 		return fmt.Sprintf("%d of %d permits taken, %v until one ends, %d waiting here", len(s.Holders), s.Permits, s.Remaining, s.Waiting)
 	}
 	if !s.Held {

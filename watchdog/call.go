@@ -60,7 +60,7 @@ func (w *Watchdog[H]) take(now int64) *call[H] {
 // work makes c and, one after another, the calls that may begin as it has returned.
 func (w *Watchdog[H]) work(c *call[H]) {
 	for c != nil {
-		ctx, cancel := context.WithDeadline(w.ctx, w.epoch.Add(time.Duration(c.limit)))
+		ctx, cancel := context.WithDeadline(w.ctx, w.origin.Add(time.Duration(c.limit)))
 		w.config.Renew(ctx, c.holds, c.answer)
 		cancel()
 		c = w.returned(c)

@@ -56,8 +56,8 @@ func TestQueueKeepsOrderAndPlaces(t *testing.T) {
 
 func TestG2_WhoSawALeaseEndIsNotContradictedByARenewalAtThatInstant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		epoch := time.Now()
-		l := &Lease{epoch: &epoch}
+		origin := time.Now()
+		l := &Lease{origin: &origin}
 		l.until.Store(int64(time.Second))
 		time.Sleep(time.Second - 1)
 		before := l.until.Load() // a renewal finds it alive, and is held up
@@ -66,7 +66,7 @@ func TestG2_WhoSawALeaseEndIsNotContradictedByARenewalAtThatInstant(t *testing.T
 		require.False(t, l.Alive())
 		require.False(t, l.extend(before, int64(time.Minute)))
 		require.False(t, l.Alive())
-		require.Equal(t, epoch.Add(time.Second), l.Deadline())
+		require.Equal(t, origin.Add(time.Second), l.Deadline())
 	})
 }
 

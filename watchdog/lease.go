@@ -8,16 +8,16 @@ import (
 // Lease is what the watchdog knows about one hold. Embed it by value in the type of the hold and hand a pointer
 // to that type to [Watchdog.Watch]. The zero value is ready; a Lease is watched once and never copied.
 type Lease struct {
-	// until is the trusted deadline in nanoseconds since *epoch: positive while the lease is held, negated once it
+	// until is the trusted deadline in nanoseconds since *origin: positive while the lease is held, negated once it
 	// has ended, 0 before Watch. Only the watchdog makes it later, under mu; anybody may negate it, once it has
 	// passed. Both by compare-and-swap, so that a lease once seen to have ended stays ended.
-	until atomic.Int64
-	epoch *time.Time // immutable after Watch, which writes it before until
-	bound int64      // immutable after Watch: when MaxHold ends, forever if there is none
-	call  uint64     // guarded by mu: the renewal call that is expected to answer, waitsForCall while one is waited for, 0 if none
-	index int32      // guarded by mu: in the queue, plus one, 0 if absent
-	tries uint8      // guarded by mu: renewals in a row whose outcome is unknown, at most maxTries
-	fixed bool       // immutable after Watch: it is not renewed
+	until  atomic.Int64
+	origin *time.Time // immutable after Watch, which writes it before until
+	bound  int64      // immutable after Watch: when MaxHold ends, forever if there is none
+	call   uint64     // guarded by mu: the renewal call that is expected to answer, waitsForCall while one is waited for, 0 if none
+	index  int32      // guarded by mu: in the queue, plus one, 0 if absent
+	tries  uint8      // guarded by mu: renewals in a row whose outcome is unknown, at most maxTries
+	fixed  bool       // immutable after Watch: it is not renewed
 }
 
 // Deadline returns the trusted deadline: the instant up to which the holder may believe in its lease. It carries a
@@ -29,7 +29,7 @@ func (l *Lease) Deadline() time.Time {
 	if until == 0 {
 		return time.Time{}
 	}
-	return l.epoch.Add(time.Duration(max(until, -until)))
+	return l.origin.Add(time.Duration(max(until, -until)))
 }
 
 // Alive reports whether the lease is held: watched, not ended, not forgotten, and its trusted deadline lies ahead. It
@@ -41,7 +41,7 @@ func (l *Lease) Alive() bool {
 		if until <= 0 {
 			return false
 		}
-		if int64(time.Since(*l.epoch)) < until {
+		if int64(time.Since(*l.origin)) < until {
 			return true
 		}
 		if l.until.CompareAndSwap(until, -until) {

@@ -7,7 +7,7 @@ package watchdog
 type queue[H Watched] struct{ items []item[H] }
 
 type item[H Watched] struct {
-	at int64 // since the epoch of the watchdog
+	at int64 // since the origin of the watchdog
 	h  H
 }
 

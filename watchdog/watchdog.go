@@ -75,7 +75,7 @@ const forever = math.MaxInt64
 // only Close waits.
 type Watchdog[H Watched] struct {
 	config Config[H] // immutable after New
-	epoch  time.Time // immutable after New; all instants are nanoseconds since then
+	origin time.Time // immutable after New; all instants are nanoseconds since then
 	ctx    context.Context
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup // the scheduler and the calls; Close waits for them
@@ -106,7 +106,7 @@ func New[H Watched](c Config[H]) *Watchdog[H] {
 	}
 	w := &Watchdog[H]{
 		config: c,
-		epoch:  time.Now(),
+		origin: time.Now(),
 		wake:   make(chan struct{}, 1),
 		alarm:  forever,
 	}
@@ -120,13 +120,13 @@ func New[H Watched](c Config[H]) *Watchdog[H] {
 // is not renewed and its end is not reported, but its deadline is set.
 func (w *Watchdog[H]) Watch(h H, t Terms) {
 	l := h.watched()
-	anchor := int64(t.Anchor.Sub(w.epoch))
+	anchor := int64(t.Anchor.Sub(w.origin))
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if l.epoch != nil {
+	if l.origin != nil {
 		panic("watchdog: a hold is watched once")
 	}
-	l.epoch, l.fixed = &w.epoch, !t.Renew
+	l.origin, l.fixed = &w.origin, !t.Renew
 	l.bound = forever
 	if t.MaxHold > 0 {
 		l.bound = after(anchor, t.MaxHold)
@@ -135,7 +135,7 @@ func (w *Watchdog[H]) Watch(h H, t Terms) {
 	if t.Renew {
 		lease = min(lease, w.config.Lease)
 	}
-	// An instant before the epoch has passed: 0 is as good, and over.
+	// An instant before the origin has passed: 0 is as good, and over.
 	until := max(0, min(l.bound, after(anchor, lease-Margin(lease))))
 	l.until.Store(until)
 	at := until
@@ -166,7 +166,7 @@ func (w *Watchdog[H]) Close() {
 	w.tasks.Wait()
 }
 
-func (w *Watchdog[H]) now() int64 { return int64(time.Since(w.epoch)) }
+func (w *Watchdog[H]) now() int64 { return int64(time.Since(w.origin)) }
 
 // after returns the instant d after t, or forever.
 func after(t int64, d time.Duration) int64 {

@@ -69,7 +69,7 @@
 //	definitely not done   a wait repeats the attempt after a pause, until MaxOutage
 //	unknown           an acquire is undone in the background (its owner leaves a
 //	                  tombstone) and tried again by a new owner; a release, a
-//	                  renewal and set entries are repeated, which is harmless; a hold
+//	                  renewal and setting entries are repeated, which is harmless; a hold
 //	                  whose renewals got no answer is released in the background
 //	refused           the waiters get the error: waiting cannot cure it; release and
 //	                  undo go on in the background, as it may end before a lease

@@ -23,14 +23,14 @@ func (d *queued) receive(name, message string) {
 	if g, ok := scripts.ParseGrant(name, message); ok && d.signed(g.Owner) {
 		g.Owner = strings.Clone(g.Owner) // the message may be large
 		d.engine.Woken(name)
-		d.noteGrant(name, scripts.FairReleased{Grant: g}, true)
+		d.routeGrant(name, scripts.FairReleased{Grant: g}, true)
 	}
 }
 
-// noteGrant handles what a reply or a message says about the next holder of key. A grant in a
+// routeGrant handles what a reply or a message says about the next holder of key. A grant in a
 // message shows that other processes had their turn; a grant in the reply to a call of
 // this process comes before all others.
-func (d *queued) noteGrant(name string, reply scripts.FairReleased, byMessage bool) {
+func (d *queued) routeGrant(name string, reply scripts.FairReleased, byMessage bool) {
 	d.engine.With(name, func(k *engine.Key) {
 		if q := queueOf(k); q != nil {
 			q.foreign = q.foreign || byMessage
@@ -52,7 +52,7 @@ func (d *queued) unwanted(k *engine.Key, owner string) bool {
 	return owner != "" && !k.HeldBy(owner) && d.signed(owner)
 }
 
-// noteGrant is that of queued, for a key that has a queue.
+// noteGrant notes such a grant in the queue of its key.
 func (q *queue) noteGrant(reply scripts.FairReleased) {
 	g := reply.Grant
 	if reply.HeartbeatSoon {

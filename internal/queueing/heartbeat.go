@@ -142,8 +142,8 @@ func (d *queued) sendHeartbeats(queues []*queue) {
 	defer others.Wait()
 	tokens, owners := make(chan struct{}, parallel), 0
 	for _, q := range queues {
-		for _, ask := range q.nextHeartbeats() {
-			if owners+len(ask.Owners) > mostOwners || len(asked) >= mostKeys {
+		for _, next := range q.nextHeartbeats() {
+			if owners+len(next.Owners) > mostOwners || len(asked) >= mostKeys {
 				full, its := asked, due
 				tokens <- struct{}{}
 				others.Go(func() {
@@ -152,7 +152,7 @@ func (d *queued) sendHeartbeats(queues []*queue) {
 				})
 				asked, due, owners = nil, nil, 0
 			}
-			asked, due, owners = append(asked, ask), append(due, q), owners+len(ask.Owners)
+			asked, due, owners = append(asked, next), append(due, q), owners+len(next.Owners)
 		}
 	}
 	if len(asked) > 0 {
@@ -172,7 +172,7 @@ func (q *queue) nextHeartbeats() (asked []scripts.Heartbeat) {
 	if q.refreshed.IsZero() {
 		q.refreshed = now
 	}
-	ask := scripts.Heartbeat{Key: q.key.Name, Polls: !q.inbox.State().Live, Place: q.key.Watching()}
+	next := scripts.Heartbeat{Key: q.key.Name, Polls: !q.inbox.State().Live, Place: q.key.Watching()}
 	fresh := now.Sub(q.refreshed) >= refresh
 	whole := fresh || q.verify || now.Sub(q.aliveAt) >= q.in.config.WaiterTTL
 	q.verify = false
@@ -188,16 +188,16 @@ func (q *queue) nextHeartbeats() (asked []scripts.Heartbeat) {
 		if fresh {
 			ahead = t.ahead
 		}
-		ask.Owners, ask.Ahead = append(ask.Owners, t.owner), append(ask.Ahead, ahead)
+		next.Owners, next.Ahead = append(next.Owners, t.owner), append(next.Ahead, ahead)
 		if !whole {
 			break
 		}
-		if len(ask.Owners) == mostOwners {
-			asked = append(asked, ask)
-			ask.Owners, ask.Ahead, ask.Place = nil, nil, false
+		if len(next.Owners) == mostOwners {
+			asked = append(asked, next)
+			next.Owners, next.Ahead, next.Place = nil, nil, false
 		}
 	}
-	return append(asked, ask)
+	return append(asked, next)
 }
 
 // sendHeartbeat makes one call, which must end well before the locker counts as dead.
@@ -225,7 +225,7 @@ func (q *queue) onHeartbeatReply(start time.Time, asked scripts.Heartbeat, reply
 	if queueOf(k) != q {
 		k.Unlock()
 		if reply.Err == nil {
-			q.in.noteGrant(k.Name, scripts.FairReleased{Grant: reply.Grant}, false)
+			q.in.routeGrant(k.Name, scripts.FairReleased{Grant: reply.Grant}, false)
 		}
 		return
 	}

@@ -116,7 +116,7 @@ func (d *queued) Release(ctx context.Context, h *engine.Hold, lastFence int64) (
 	reply, err := d.backend.Release(ctx, h.Key.Name, h.Owner, lastFence, doubt, served...)
 	switch scripts.OutcomeOf(err) {
 	case scripts.Done:
-		d.noteGrant(h.Key.Name, reply, false)
+		d.routeGrant(h.Key.Name, reply, false)
 	case scripts.Unknown, scripts.Doubtful:
 		d.heartbeatSoon(h.Key) // Redis may have granted the key to a waiter here
 	}
@@ -127,7 +127,7 @@ func (d *queued) Release(ctx context.Context, h *engine.Hold, lastFence int64) (
 func (d *queued) GiveUp(ctx context.Context, name, owner string) error {
 	reply, err := d.backend.Leave(ctx, name, 1, owner)
 	if err == nil {
-		d.noteGrant(name, reply, false)
+		d.routeGrant(name, reply, false)
 	}
 	return err
 }
