@@ -58,17 +58,7 @@ type AcquireRequest struct {
 // After an Unknown outcome that is not followed up by a repeat, End in doubt undoes
 // what may have been done.
 func (r *Redis) Acquire(ctx context.Context, f Fencing, a AcquireRequest) (Acquired, error) {
-	if err := checkHold(a.Key, a.Owner, a.Lease); err != nil {
-		return Acquired{}, err
-	}
-	if err := checkFencing(f); err != nil {
-		return Acquired{}, err
-	}
-	if f.Reserve == 0 {
-		return r.take(ctx, parseAcquired, acquire, 2, a.Key, tombstone(a.Key, a.Owner), a.Owner, millis(a.Lease), r.one)
-	}
-	return r.take(ctx, parseFenced, acquire, 3, a.Key, tombstone(a.Key, a.Owner), counter(a.Key),
-		a.Owner, millis(a.Lease), r.one, decimal(f.Reserve), millis(f.Expiry))
+	return r.take(ctx, parserOf(f), acquire, r.acquireInput(forOne(), f.Reserve != 0, f, a))
 }
 
 // AcquireAll takes all of keys in one call, keys[i] for owners[i], for one lease from
@@ -127,15 +117,7 @@ func checkFencing(f Fencing) error {
 // AcquireEach does what [Redis.Acquire] does for each of asks by itself, and fills results, one for
 // each.
 func (r *Redis) AcquireEach(ctx context.Context, f Fencing, asks []AcquireRequest, results []Result[Acquired]) error {
-	var more []string
-	if f.Reserve != 0 {
-		more = []string{decimal(f.Reserve), millis(f.Expiry)}
-	}
-	keys, args, err := r.acquireArgs(asks, f.Reserve != 0, more...)
-	if err != nil {
-		return err
-	}
-	return invokeEach(ctx, r, acquireEach, len(asks), keys, args, results, parserOf(f))
+	return runEach(ctx, r, acquireEach, len(asks), r.acquireInput(forMany(len(asks), 3, 5), f.Reserve != 0, f, asks...), results, parserOf(f))
 }
 
 // parserOf returns what reads the reply to an acquire.
@@ -146,18 +128,20 @@ func parserOf(f Fencing) parser {
 	return parseAcquired
 }
 
-// acquireArgs returns the KEYS and ARGV of acquire for each of asks. If fenced, the fence
-// counters are among the keys. The ARGV of each end with more.
-func (r *Redis) acquireArgs(asks []AcquireRequest, fenced bool, more ...string) (keys, args []string, err error) {
-	keys, args = make([]string, 0, 6*len(asks)+2), make([]string, 0, (3+len(more))*len(asks)) // room for eachArgs, and a marker
+// acquireInput adds to in what acquire is sent for each of asks. If fenced, the fence counters are
+// among the keys.
+func (r *Redis) acquireInput(in input, fenced bool, f Fencing, asks ...AcquireRequest) input {
+	in.check(checkFencing(f))
+	var more []string
+	if f.Reserve != 0 {
+		more = []string{decimal(f.Reserve), millis(f.Expiry)}
+	}
 	for _, a := range asks {
-		if err := checkHold(a.Key, a.Owner, a.Lease); err != nil {
-			return nil, nil, err
-		}
-		keys, args = append(keys, a.Key, tombstone(a.Key, a.Owner)), append(append(args, a.Owner, millis(a.Lease), r.one), more...)
+		in.check(checkHold(a.Key, a.Owner, a.Lease))
+		in.keys, in.args = append(in.keys, a.Key, tombstone(a.Key, a.Owner)), append(append(in.args, a.Owner, millis(a.Lease), r.one), more...)
 		if fenced {
-			keys = append(keys, counter(a.Key))
+			in.keys = append(in.keys, counter(a.Key))
 		}
 	}
-	return keys, args, nil
+	return in
 }

@@ -180,7 +180,8 @@ func TestF8_BadArguments(t *testing.T) {
 	require.NoError(t, CheckLease(100*365*24*time.Hour))
 	require.NoError(t, CheckKey(long(1024)))
 	for _, f := range []Fencing{{Reserve: -1}, {Reserve: 1e9}, {Reserve: 1, Expiry: -1}, {Reserve: 1, Expiry: time.Microsecond}} {
-		refused("fence", errOf(n.Acquire(ctx, f, AcquireRequest{"k", ownA, lease})))
+		ask := AcquireRequest{"k", ownA, lease}
+		refused("fence", errOf(n.Acquire(ctx, f, ask)), n.AcquireEach(ctx, f, []AcquireRequest{ask}, make([]Result[Acquired], 1)))
 	}
 	beside := ReadWriteAcquire{AcquireRequest: AcquireRequest{"k", ofA(2), lease}, Beside: writer(ofA(1))}
 	refused("fencing", errOf(c.rw.Acquire(ctx, fencingHour, beside)),
@@ -190,7 +191,8 @@ func TestF8_BadArguments(t *testing.T) {
 	}
 	for _, last := range []int64{-1, 1e16} {
 		refused("last fence", errOf(n.End(ctx, ReleaseRequest{Key: "k", Owner: ownA, LastFence: last})), errOf(f.Release(ctx, "k", ofA(1), last, false)),
-			n.EndEach(ctx, []ReleaseRequest{{Key: "k", Owner: ownA}, {Key: "k", Owner: ownA, LastFence: last}}, make([]Result[Released], 2)))
+			n.EndEach(ctx, []ReleaseRequest{{Key: "k", Owner: ownA}, {Key: "k", Owner: ownA, LastFence: last}}, make([]Result[Released], 2)),
+			f.ReleaseEach(ctx, []FairHold{{KeyOwner{"k", ofA(1)}, last}}, make([]Result[FairReleased], 1)))
 	}
 	one, two := []string{"a"}, []string{"a", "b"}
 	refused("", n.Renew(ctx, lease, nil, nil, nil), n.Renew(ctx, lease, two, one, make([]Answer, 2)), n.Renew(ctx, lease, two, two, make([]Answer, 1)),

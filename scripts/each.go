@@ -1,6 +1,7 @@
 package scripts
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/redis/rueidis"
@@ -12,14 +13,44 @@ type Result[T any] struct {
 	Err   error // Redis refused this one, and carried out the others
 }
 
-// invokeEach runs a script that does with each of some locks what another does with one
-// (parts/each.lua), and takes in their answers. keys and args are those of all locks.
-func invokeEach[T any](ctx context.Context, n *Redis, s script, locks int, keys, args []string, results []Result[T], parse func(rueidis.RedisMessage, error) (T, error)) error {
-	m, err := n.invoke(ctx, s, len(keys), eachArgs(locks, keys, args)...)
-	return parseResults(m, err, results, parse)
+// input is KEYS and ARGV of a script, for one lock or for several.
+type input struct {
+	keys, args []string // the array of keys has room for args as well
+	wrong      *error   // why they are not sent; nil: they are. An error in its place would move them to the heap
 }
 
-func parseResults[T any](m rueidis.RedisMessage, err error, results []Result[T], parse func(rueidis.RedisMessage, error) (T, error)) error {
+// check notes the first of errs, if any, as wrong.
+func (in *input) check(errs ...error) {
+	if err := cmp.Or(errs...); err != nil && in.wrong == nil {
+		first := err
+		in.wrong = &first
+	}
+}
+
+// forOne is the input for one lock, which stays on the stack.
+func forOne() input { return input{keys: make([]string, 0, 16), args: make([]string, 0, 8)} }
+
+// forMany is the input for several locks with so many keys and args each, as runEach sends it.
+func forMany(locks, keys, args int) input {
+	return input{keys: make([]string, 0, (keys+args)*locks+2), args: make([]string, 1, args*locks+1)}
+}
+
+// divide notes how many keys each lock has.
+func (in input) divide(locks int) { in.args[0] = decimal(int64(len(in.keys) / locks)) }
+
+// run is invoke with an input, and with more args.
+func (r *Redis) run(ctx context.Context, s script, in input, more ...string) (rueidis.RedisMessage, error) {
+	if in.wrong != nil {
+		return rueidis.RedisMessage{}, *in.wrong
+	}
+	return r.invoke(ctx, s, len(in.keys), append(append(in.keys, in.args...), more...)...)
+}
+
+// runEach runs a script that does with each of some locks what another does with one
+// (parts/each.lua), and takes in their answers.
+func runEach[T any](ctx context.Context, r *Redis, s script, locks int, in input, results []Result[T], parse func(rueidis.RedisMessage, error) (T, error)) error {
+	in.divide(locks)
+	m, err := r.run(ctx, s, in)
 	return parseEach(m, err, len(results), func(i int, m rueidis.RedisMessage, refused error) (err error) {
 		results[i].Err = refused
 		if refused == nil {
@@ -27,11 +58,6 @@ func parseResults[T any](m rueidis.RedisMessage, err error, results []Result[T],
 		}
 		return err
 	})
-}
-
-// eachArgs returns what such a script is sent, in the room behind keys if there is enough.
-func eachArgs(locks int, keys, args []string) []string {
-	return append(append(keys, decimal(int64(len(keys)/locks))), args...)
 }
 
 // parseEach hands the answer for each lock to take; refused is the error with which

@@ -2,6 +2,7 @@ package scripts
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -60,13 +61,16 @@ func NewFair(redis *Redis, s FairSettings) *Fair {
 // fairKeys is how many keys of a lock each of the scripts is given.
 const fairKeys = 5
 
-// args returns the arguments of a call that all scripts have, with room for more of them: the
-// call's own keys go after the first fairKeys.
-func (f *Fair) args(key string, ownKeys []string, more int) []string {
-	args := make([]string, 0, fairKeys+len(ownKeys)+1+more)
-	args = appendFairKeys(args, key)
-	args = append(args, ownKeys...)
-	return append(args, f.settings)
+// about adds to in what all scripts are sent for a key, the tombstones of some owners, and more args.
+// wrong is why that is not sent.
+func (f *Fair) about(in input, wrong error, key string, stones []string, more ...string) input {
+	in.check(wrong)
+	in.keys = appendFairKeys(slices.Grow(in.keys, fairKeys+2*len(stones)+1), key) // Enter and Leave send these owners as well
+	for _, owner := range stones {
+		in.keys = append(in.keys, tombstone(key, owner))
+	}
+	in.args = append(append(in.args, f.settings), more...)
+	return in
 }
 
 func appendFairKeys(args []string, key string) []string {
@@ -91,11 +95,7 @@ type Grant struct {
 // If it is free and others wait, they are served. It may be repeated like [Redis.Acquire]; Leave
 // undoes what an unanswered call may have done.
 func (f *Fair) Acquire(ctx context.Context, a AcquireRequest) (Acquired, error) {
-	if err := checkHold(a.Key, a.Owner, a.Lease); err != nil {
-		return Acquired{}, err
-	}
-	args := append(f.args(a.Key, []string{tombstone(a.Key, a.Owner)}, 3), a.Owner, millis(a.Lease), f.redis.one)
-	return f.redis.take(ctx, parseAcquired, fairAcquire, fairKeys+1, args...)
+	return f.redis.take(ctx, parseAcquired, fairAcquire, f.acquireInput(forOne(), a))
 }
 
 // OwnerState is the state of an owner that enters a queue.
@@ -125,16 +125,9 @@ type Entered struct {
 // waits keeps its place. Ahead is how far Heartbeat must keep their scores ahead of the server's
 // clock.
 func (f *Fair) Enter(ctx context.Context, key string, owners ...string) (Entered, error) {
-	if err := CheckKey(key); err != nil {
-		return Entered{}, err
-	}
-	stones := make([]string, len(owners))
-	for i, owner := range owners {
-		stones[i] = tombstone(key, owner)
-	}
-	args := append(f.args(key, stones, len(owners)), owners...)
-	args[fairKeys+len(owners)] = f.labelled
-	m, err := f.redis.invoke(ctx, withMistake(fairEnter), fairKeys+len(owners), args...)
+	in := f.about(forOne(), CheckKey(key), key, owners)
+	in.args[0] = f.labelled
+	m, err := f.redis.run(ctx, withMistake(fairEnter), in, owners...)
 	return parseEntered(m, err, len(owners))
 }
 
@@ -152,53 +145,32 @@ type FairReleased struct {
 // [Redis.End]; a grant to a waiter of this client is lost with the reply, Heartbeat
 // finds it.
 func (f *Fair) Release(ctx context.Context, key, owner string, lastFence int64, doubt bool, served ...string) (FairReleased, error) {
-	if err := CheckKey(key); err != nil {
-		return FairReleased{}, err
-	}
-	if err := checkLastFence(lastFence); err != nil {
-		return FairReleased{}, err
-	}
 	var stones []string
 	if doubt {
-		stones = []string{tombstone(key, owner)}
+		stones = []string{owner}
 	}
-	args := append(f.args(key, stones, 2+len(served)), owner, decimal(lastFence))
-	return parsePassed(f.redis.invoke(ctx, fairRelease, fairKeys+len(stones), append(args, served...)...))
+	in := f.releaseInput(forOne(), FairHold{KeyOwner{key, owner}, lastFence}, stones)
+	return parsePassed(f.redis.run(ctx, fairRelease, in, served...))
 }
 
 // Leave gives up owners wherever they are, in the queue or holding key. The
 // first doubts of them leave a tombstone: a call of theirs that was not answered
 // may still arrive. It may be repeated; for grants see Release.
 func (f *Fair) Leave(ctx context.Context, key string, doubts int, owners ...string) (FairReleased, error) {
-	if err := CheckKey(key); err != nil {
-		return FairReleased{}, err
-	}
-	stones := make([]string, doubts)
-	for i := range stones {
-		stones[i] = tombstone(key, owners[i])
-	}
-	args := append(f.args(key, stones, len(owners)), owners...)
-	return parsePassed(f.redis.invoke(ctx, fairLeave, fairKeys+doubts, args...))
+	return parsePassed(f.redis.run(ctx, fairLeave, f.about(forOne(), CheckKey(key), key, owners[:doubts]), owners...))
 }
 
 // Confirm sets the lease of an owner that was granted key to lease from now and
 // reserves a fence number. OK is false if the owner does not hold key. It may be
 // repeated, and gets a larger number then.
 func (f *Fair) Confirm(ctx context.Context, key, owner string, lease time.Duration) (Acquired, error) {
-	if err := checkHold(key, owner, lease); err != nil {
-		return Acquired{}, err
-	}
-	args := append(f.args(key, nil, 2), owner, millis(lease))
-	return f.redis.take(ctx, parseConfirmed, fairConfirm, fairKeys, args...)
+	return f.redis.take(ctx, parseConfirmed, fairConfirm, f.about(forOne(), checkHold(key, owner, lease), key, nil, owner, millis(lease)))
 }
 
 // ForceRelease frees key from any holder, and gives it to the next waiter; see
 // [Redis.ForceRelease].
 func (f *Fair) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
-	if err := CheckKey(key); err != nil {
-		return false, err
-	}
-	return parseBool(f.redis.invoke(ctx, fairForceRelease, fairKeys, f.args(key, nil, 0)...))
+	return parseBool(f.redis.run(ctx, fairForceRelease, f.about(forOne(), CheckKey(key), key, nil)))
 }
 
 // Inspect returns the holder of key and how many wait for it, the dead included.

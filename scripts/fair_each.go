@@ -1,18 +1,21 @@
 package scripts
 
-import "context"
+import (
+	"cmp"
+	"context"
+)
 
 // AcquireEach does what Acquire does for each of asks by itself, and fills results, one for each.
 func (f *Fair) AcquireEach(ctx context.Context, asks []AcquireRequest, results []Result[Acquired]) error {
-	keys, args := f.each(len(asks))
+	in := forMany(len(asks), fairKeys+1, 4)
 	for _, a := range asks {
-		if err := checkHold(a.Key, a.Owner, a.Lease); err != nil {
-			return err
-		}
-		keys = append(appendFairKeys(keys, a.Key), tombstone(a.Key, a.Owner))
-		args = append(args, f.settings, a.Owner, millis(a.Lease), f.redis.one)
+		in = f.acquireInput(in, a)
 	}
-	return invokeEach(ctx, f.redis, fairAcquireEach, len(asks), keys, args, results, parseAcquired)
+	return runEach(ctx, f.redis, fairAcquireEach, len(asks), in, results, parseAcquired)
+}
+
+func (f *Fair) acquireInput(in input, a AcquireRequest) input {
+	return f.about(in, checkHold(a.Key, a.Owner, a.Lease), a.Key, []string{a.Owner}, a.Owner, millis(a.Lease), f.redis.one)
 }
 
 // KeyOwner is a lock and its holder, or an owner that wants to be.
@@ -28,32 +31,23 @@ type FairHold struct {
 // ReleaseEach does what Release does for each of holds by itself, and fills results, one
 // for each. The holds have served no run, and nothing about them is in doubt.
 func (f *Fair) ReleaseEach(ctx context.Context, holds []FairHold, results []Result[FairReleased]) error {
-	keys, args := f.each(len(holds))
+	in := forMany(len(holds), fairKeys, 3)
 	for _, h := range holds {
-		if err := CheckKey(h.Key); err != nil {
-			return err
-		}
-		keys = appendFairKeys(keys, h.Key)
-		args = append(args, f.settings, h.Owner, decimal(h.LastFence))
+		in = f.releaseInput(in, h, nil)
 	}
-	return invokeEach(ctx, f.redis, fairReleaseEach, len(holds), keys, args, results, parsePassed)
+	return runEach(ctx, f.redis, fairReleaseEach, len(holds), in, results, parsePassed)
+}
+
+func (f *Fair) releaseInput(in input, h FairHold, stones []string) input {
+	return f.about(in, cmp.Or(CheckKey(h.Key), checkLastFence(h.LastFence)), h.Key, stones, h.Owner, decimal(h.LastFence))
 }
 
 // LeaveEach does what Leave does for each of holds by itself, and fills results, one for
 // each. A call of each may still arrive.
 func (f *Fair) LeaveEach(ctx context.Context, holds []KeyOwner, results []Result[FairReleased]) error {
-	keys, args := f.each(len(holds))
+	in := forMany(len(holds), fairKeys+1, 2)
 	for _, h := range holds {
-		if err := CheckKey(h.Key); err != nil {
-			return err
-		}
-		keys = append(appendFairKeys(keys, h.Key), tombstone(h.Key, h.Owner))
-		args = append(args, f.settings, h.Owner)
+		in = f.about(in, CheckKey(h.Key), h.Key, []string{h.Owner}, h.Owner)
 	}
-	return invokeEach(ctx, f.redis, fairLeaveEach, len(holds), keys, args, results, parsePassed)
-}
-
-// each is room for the KEYS and the ARGV of a call for several locks.
-func (f *Fair) each(locks int) (keys, args []string) {
-	return make([]string, 0, (fairKeys+1)*locks), make([]string, 0, 4*locks)
+	return runEach(ctx, f.redis, fairLeaveEach, len(holds), in, results, parsePassed)
 }

@@ -45,33 +45,22 @@ func permitRecord(key string) string { return named(check.PermitsPrefix, key) }
 // It may be repeated like [Redis.Acquire]; End in doubt undoes what an unanswered call may have
 // done.
 func (p *Permits) Acquire(ctx context.Context, a AcquireRequest) (Acquired, error) {
-	keys, args, err := p.acquireArgs(a)
-	if err != nil {
-		return Acquired{}, err
-	}
-	return p.redis.take(ctx, parsePermit, withMistake(permitsAcquire), len(keys), append(keys, args...)...)
+	return p.redis.take(ctx, parsePermit, withMistake(permitsAcquire), p.acquireInput(forOne(), a))
 }
 
 // AcquireEach does what Acquire does for each of asks by itself, and fills results, one for each.
 func (p *Permits) AcquireEach(ctx context.Context, asks []AcquireRequest, results []Result[Acquired]) error {
-	keys, args, err := p.acquireArgs(asks...)
-	if err != nil {
-		return err
-	}
-	return invokeEach(ctx, p.redis, withMistake(permitsAcquireEach), len(asks), keys, args, results, parsePermit)
+	return runEach(ctx, p.redis, withMistake(permitsAcquireEach), len(asks), p.acquireInput(forMany(len(asks), 3, 4), asks...), results, parsePermit)
 }
 
-// acquireArgs returns the KEYS and ARGV of acquire for each of asks.
-func (p *Permits) acquireArgs(asks ...AcquireRequest) (keys, args []string, err error) {
-	keys, args = make([]string, 0, 7*len(asks)+1), make([]string, 0, 4*len(asks)) // room for the args behind the keys
+// acquireInput adds to in what acquire is sent for each of asks.
+func (p *Permits) acquireInput(in input, asks ...AcquireRequest) input {
 	for _, a := range asks {
-		if err := checkHold(a.Key, a.Owner, a.Lease); err != nil {
-			return nil, nil, err
-		}
-		keys = append(keys, a.Key, permitRecord(a.Key), tombstone(a.Key, a.Owner))
-		args = append(args, a.Owner, millis(a.Lease), p.text, p.redis.one)
+		in.check(checkHold(a.Key, a.Owner, a.Lease))
+		in.keys = append(in.keys, a.Key, permitRecord(a.Key), tombstone(a.Key, a.Owner))
+		in.args = append(in.args, a.Owner, millis(a.Lease), p.text, p.redis.one)
 	}
-	return keys, args, nil
+	return in
 }
 
 // Renew is [Redis.Renew]. A lease that has ended is NotOurs.
@@ -81,33 +70,22 @@ func (p *Permits) Renew(ctx context.Context, lease time.Duration, keys, owners [
 
 // End ends a hold like [Redis.End], and always notifies the channel of the key.
 func (p *Permits) End(ctx context.Context, h ReleaseRequest) (Released, error) {
-	keys, args, err := p.releaseArgs(h)
-	if err != nil {
-		return Released{}, err
-	}
-	return parseReleased(p.redis.invoke(ctx, permitsRelease, len(keys), append(keys, args...)...))
+	return parseReleased(p.redis.run(ctx, permitsRelease, p.releaseInput(forOne(), h)))
 }
 
 // EndEach does what End does for each of holds by itself, and fills results, one for each.
 func (p *Permits) EndEach(ctx context.Context, holds []ReleaseRequest, results []Result[Released]) error {
-	keys, args, err := p.releaseArgs(holds...)
-	if err != nil {
-		return err
-	}
-	return invokeEach(ctx, p.redis, permitsReleaseEach, len(holds), keys, args, results, parseReleased)
+	return runEach(ctx, p.redis, permitsReleaseEach, len(holds), p.releaseInput(forMany(len(holds), 3, 3), holds...), results, parseReleased)
 }
 
-// releaseArgs returns the KEYS and ARGV of release for each of holds.
-func (p *Permits) releaseArgs(holds ...ReleaseRequest) (keys, args []string, err error) {
-	keys, args = make([]string, 0, 6*len(holds)+1), make([]string, 0, 3*len(holds)) // room for the args behind the keys
+// releaseInput adds to in what release is sent for each of holds.
+func (p *Permits) releaseInput(in input, holds ...ReleaseRequest) input {
 	for _, h := range holds {
 		other, _, more, err := h.args()
-		if err != nil {
-			return nil, nil, err
-		}
-		keys, args = append(keys, h.Key, permitRecord(h.Key), other), append(args, h.Owner, PermitsChannel(h.Key), more)
+		in.check(err)
+		in.keys, in.args = append(in.keys, h.Key, permitRecord(h.Key), other), append(in.args, h.Owner, PermitsChannel(h.Key), more)
 	}
-	return keys, args, nil
+	return in
 }
 
 // ForceRelease takes back all permits of key; existed reports whether any was taken. See

@@ -3,7 +3,6 @@ package scripts
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -32,19 +31,20 @@ type FenceSource struct {
 // node without restart guard. It never sends a script's text to a guarded node, which
 // might have restarted: it has no vote instead.
 func (r *Redis) AcquireVoted(ctx context.Context, vote *Vote, fenced bool, asks []AcquireRequest, nodeReplies []NodeReply) error {
-	keys, args, err := r.acquireArgs(asks, fenced)
-	if err != nil {
-		return err
+	in := r.acquireInput(forMany(len(asks), 3, 3), fenced, Fencing{}, asks...)
+	if in.wrong != nil {
+		return *in.wrong
 	}
-	args = slices.Insert(eachArgs(len(asks), keys, args), len(keys), marker)
+	in.divide(len(asks))
+	in.keys = append(in.keys, marker)
 	if !vote.guarded() {
-		m, err := r.invoke(ctx, quorumAcquire, len(keys)+1, args...)
+		m, err := r.run(ctx, quorumAcquire, in)
 		return parseNodeReplies(m, ofOneSlot(err), nodeReplies)
 	}
 	if err := ctx.Err(); err != nil {
 		return notSent{err}
 	}
-	m, err := r.client.Do(ctx, r.eval("EVALSHA", vote.acquire.sha, len(keys)+1, args)).ToMessage()
+	m, err := r.client.Do(ctx, r.eval("EVALSHA", vote.acquire.sha, len(in.keys), append(in.keys, in.args...))).ToMessage()
 	if noScript(err) {
 		setNoVote(nodeReplies)
 		return nil

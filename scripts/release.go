@@ -1,6 +1,9 @@
 package scripts
 
-import "context"
+import (
+	"cmp"
+	"context"
+)
 
 var (
 	release      = load("plain/release.lua")
@@ -29,21 +32,12 @@ type ReleaseRequest struct {
 // changes, except that an owner in doubt is given up all the same. It works on a Redis that is out of
 // memory and may be repeated; a repeat cannot tell its own success from a loss.
 func (r *Redis) End(ctx context.Context, h ReleaseRequest) (Released, error) {
-	other, channel, more, err := h.args()
-	if err != nil {
-		return Released{}, err
-	}
-	return parseReleased(r.invoke(ctx, release, 2, h.Key, other, h.Owner, channel, more))
+	return parseReleased(r.run(ctx, release, releaseInput(forOne(), h)))
 }
 
 // args returns what release is sent in addition to the key and the owner.
 func (h ReleaseRequest) args() (other, channel, more string, err error) {
-	if err = CheckKey(h.Key); err == nil {
-		err = checkLastFence(h.LastFence)
-	}
-	if other = h.Key; err != nil {
-		return
-	}
+	other, err = h.Key, cmp.Or(CheckKey(h.Key), checkLastFence(h.LastFence))
 	if h.Notify {
 		channel = Channel(h.Key)
 	}
@@ -57,15 +51,17 @@ func (h ReleaseRequest) args() (other, channel, more string, err error) {
 
 // EndEach does what End does for each of holds by itself, and fills results, one for each.
 func (r *Redis) EndEach(ctx context.Context, holds []ReleaseRequest, results []Result[Released]) error {
-	keys, args := make([]string, 0, 5*len(holds)+1), make([]string, 0, 3*len(holds)) // room for eachArgs
+	return runEach(ctx, r, releaseEach, len(holds), releaseInput(forMany(len(holds), 2, 3), holds...), results, parseReleased)
+}
+
+// releaseInput adds to in what release is sent for each of holds.
+func releaseInput(in input, holds ...ReleaseRequest) input {
 	for _, h := range holds {
 		other, channel, more, err := h.args()
-		if err != nil {
-			return err
-		}
-		keys, args = append(keys, h.Key, other), append(args, h.Owner, channel, more)
+		in.check(err)
+		in.keys, in.args = append(in.keys, h.Key, other), append(in.args, h.Owner, channel, more)
 	}
-	return invokeEach(ctx, r, releaseEach, len(holds), keys, args, results, parseReleased)
+	return in
 }
 
 // ForceRelease frees key from any holder, and announces that on its channel; existed reports

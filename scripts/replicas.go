@@ -55,8 +55,11 @@ func (r *Redis) write(ctx context.Context, s script, keys int, args ...string) (
 type parser func(rueidis.RedisMessage, error) (Acquired, error)
 
 // take is write for an acquire, whose reply is for parse.
-func (r *Redis) take(ctx context.Context, parse parser, s script, keys int, args ...string) (Acquired, error) {
-	m, short, err := r.write(ctx, s, keys, args...)
+func (r *Redis) take(ctx context.Context, parse parser, s script, in input) (Acquired, error) {
+	if in.wrong != nil {
+		return Acquired{}, *in.wrong
+	}
+	m, short, err := r.write(ctx, s, len(in.keys), append(in.keys, in.args...)...)
 	a, err := parse(m, err)
 	if err == nil && a.OK {
 		err = short

@@ -58,46 +58,29 @@ func checkWish(d time.Duration) error {
 // go first, it changes nothing but the wish of the client. It may be repeated like [Redis.Acquire];
 // End in doubt undoes what an unanswered call may have done.
 func (r *ReadWrite) Acquire(ctx context.Context, f Fencing, a ReadWriteAcquire) (Acquired, error) {
-	keys, args, err := r.acquireArgs(f, a)
-	if err != nil {
-		return Acquired{}, err
-	}
-	return r.redis.take(ctx, parserOf(f), withMistake(rwAcquire), len(keys), append(keys, args...)...)
+	return r.redis.take(ctx, parserOf(f), withMistake(rwAcquire), r.acquireInput(forOne(), f, a))
 }
 
 // AcquireEach does what Acquire does for each of asks by itself, and fills results, one for each.
 func (r *ReadWrite) AcquireEach(ctx context.Context, f Fencing, asks []ReadWriteAcquire, results []Result[Acquired]) error {
-	keys, args, err := r.acquireArgs(f, asks...)
-	if err != nil {
-		return err
-	}
-	return invokeEach(ctx, r.redis, withMistake(rwAcquireEach), len(asks), keys, args, results, parserOf(f))
+	return runEach(ctx, r.redis, withMistake(rwAcquireEach), len(asks), r.acquireInput(forMany(len(asks), 6, 8), f, asks...), results, parserOf(f))
 }
 
-// acquireArgs returns the KEYS and ARGV of acquire for each of asks.
-func (r *ReadWrite) acquireArgs(f Fencing, asks ...ReadWriteAcquire) (keys, args []string, err error) {
-	err = checkFencing(f)
-	keys, args = make([]string, 0, 15*len(asks)+1), make([]string, 0, 8*len(asks)) // room for the args behind the keys
+// acquireInput adds to in what acquire is sent for each of asks.
+func (r *ReadWrite) acquireInput(in input, f Fencing, asks ...ReadWriteAcquire) input {
+	in.check(checkFencing(f))
 	for _, a := range asks {
-		if err == nil {
-			err = checkHold(a.Key, a.Owner, a.Lease)
+		in.check(checkHold(a.Key, a.Owner, a.Lease), checkWish(a.Wish))
+		if f.Reserve != 0 && a.Beside != "" {
+			in.check(refuse("fencing: a reader beside a writer has the fence of that one"))
 		}
-		if err == nil {
-			err = checkWish(a.Wish)
-		}
-		if err == nil && f.Reserve != 0 && a.Beside != "" {
-			err = refuse("fencing: a reader beside a writer has the fence of that one")
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		keys = append(keys, a.Key, tombstone(a.Key, a.Owner), timeout(a.Key, a.Owner), wishes(a.Key), absentKey(a.Key))
-		args = append(args, a.Owner, millis(a.Lease), r.redis.one, r.client, millis(a.Wish), a.Beside)
+		in.keys = append(in.keys, a.Key, tombstone(a.Key, a.Owner), timeout(a.Key, a.Owner), wishes(a.Key), absentKey(a.Key))
+		in.args = append(in.args, a.Owner, millis(a.Lease), r.redis.one, r.client, millis(a.Wish), a.Beside)
 		if f.Reserve != 0 {
-			keys, args = append(keys, counter(a.Key)), append(args, decimal(f.Reserve), millis(f.Expiry))
+			in.keys, in.args = append(in.keys, counter(a.Key)), append(in.args, decimal(f.Reserve), millis(f.Expiry))
 		}
 	}
-	return keys, args, nil
+	return in
 }
 
 // ReadWriteRelease is a hold of a read/write lock that is to end.
@@ -108,37 +91,23 @@ type ReadWriteRelease struct {
 
 // End ends a hold like [Redis.End], and wakes those who may take the lock now.
 func (r *ReadWrite) End(ctx context.Context, h ReadWriteRelease) (Released, error) {
-	keys, args, err := r.releaseArgs(h)
-	if err != nil {
-		return Released{}, err
-	}
-	return parseReleased(r.redis.invoke(ctx, rwRelease, len(keys), append(keys, args...)...))
+	return parseReleased(r.redis.run(ctx, rwRelease, r.releaseInput(forOne(), h)))
 }
 
 // EndEach does what End does for each of holds by itself, and fills results, one for each.
 func (r *ReadWrite) EndEach(ctx context.Context, holds []ReadWriteRelease, results []Result[Released]) error {
-	keys, args, err := r.releaseArgs(holds...)
-	if err != nil {
-		return err
-	}
-	return invokeEach(ctx, r.redis, rwReleaseEach, len(holds), keys, args, results, parseReleased)
+	return runEach(ctx, r.redis, rwReleaseEach, len(holds), r.releaseInput(forMany(len(holds), 5, 5), holds...), results, parseReleased)
 }
 
-// releaseArgs returns the KEYS and ARGV of release for each of holds.
-func (r *ReadWrite) releaseArgs(holds ...ReadWriteRelease) (keys, args []string, err error) {
-	keys, args = make([]string, 0, 10*len(holds)+1), make([]string, 0, 5*len(holds)) // room for the args behind the keys
+// releaseInput adds to in what release is sent for each of holds.
+func (r *ReadWrite) releaseInput(in input, holds ...ReadWriteRelease) input {
 	for _, h := range holds {
 		other, _, more, err := h.args()
-		if err == nil {
-			err = checkWish(h.Wish)
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		keys = append(keys, h.Key, timeout(h.Key, h.Owner), wishes(h.Key), absentKey(h.Key), other)
-		args = append(args, h.Owner, ReadWriteChannel(h.Key), more, r.client, millis(h.Wish))
+		in.check(err, checkWish(h.Wish))
+		in.keys = append(in.keys, h.Key, timeout(h.Key, h.Owner), wishes(h.Key), absentKey(h.Key), other)
+		in.args = append(in.args, h.Owner, ReadWriteChannel(h.Key), more, r.client, millis(h.Wish))
 	}
-	return keys, args, nil
+	return in
 }
 
 // Renew is [Redis.Renew]. A hold whose entry or whose timeout key has gone is NotOurs.
