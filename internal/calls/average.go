@@ -12,21 +12,21 @@ type Average struct{ atomic.Int64 }
 // NoteRTT takes in the time of a round trip. One that took far longer than the others, as when a
 // server stood still, counts little, and it gives way immediately to one that is far shorter.
 func (a *Average) NoteRTT(d time.Duration) {
-	switch old := time.Duration(a.Load()); {
-	case d < old/8:
-		a.Store(int64(d))
+	switch v, old := int64(d), a.Load(); {
+	case v < old/8:
+		a.Store(v)
 	case old > 0:
-		a.Note(min(d, 2*old))
+		a.Note(min(v, 2*old))
 	default:
-		a.Note(d)
+		a.Note(v)
 	}
 }
 
 // Note takes in a value.
-func (a *Average) Note(d time.Duration) {
+func (a *Average) Note(v int64) {
 	old := a.Load()
 	if old == 0 {
-		old = int64(d)
+		old = v
 	}
-	a.Store(old + (int64(d)-old)/8)
+	a.Store(old + (v-old)/8)
 }

@@ -248,7 +248,7 @@ func (d *racing) serve(k *engine.Key, r *race, a engine.Attempt, asked engine.Te
 	}
 	r.turns.reset()
 	if n := r.releases(r.seen()); n > 0 && d.delay != nil {
-		d.usualReleases(k).Note(time.Duration(n << 10))
+		d.usualReleases(k).Note(int64(n << 10))
 	}
 	k.Serve(w, lease)
 	k.ServeReaders(a.Hold)
