@@ -12,15 +12,16 @@ import (
 // round: finish marks it as over, and end ends it on each node that may know of it. A node
 // that does not answer is left to its repairer.
 
-// Release ends a hold on all nodes that were ever asked for it, whatever they answered. It
+// End ends a hold on all nodes that were ever asked for it, whatever they answered. It
 // waits until a quorum has answered. The other nodes end the hold in the background, where
-// attempts go on for as long as the hold could last.
-func (q *Quorum) Release(ctx context.Context, _, owner string, lastFence int64) (scripts.Released, error) {
-	h := q.holds.get(owner)
+// attempts go on for as long as the hold could last. In doubt, the hold was acquired too late: a
+// failed round has already given itself up.
+func (q *Quorum) End(ctx context.Context, e scripts.ReleaseRequest) (scripts.Released, error) {
+	h := q.holds.get(e.Owner)
 	if h == nil {
 		return scripts.Released{}, nil
 	}
-	targets := q.finish(h, true, lastFence)
+	targets := q.finish(h, true, e.LastFence)
 	came := make(chan answer[struct{}], len(targets))
 	done := func(n *node, _ released, err error) {
 		if err != nil {
@@ -43,7 +44,7 @@ func (q *Quorum) Release(ctx context.Context, _, owner string, lastFence int64) 
 			refused++
 		}
 		if reply, enough, _ := h.outcome(q); enough {
-			q.holds.drop(owner)
+			q.holds.drop(e.Owner)
 			return reply, nil
 		}
 	}
@@ -54,14 +55,8 @@ func (q *Quorum) Release(ctx context.Context, _, owner string, lastFence int64) 
 	if refused >= q.lostAt() {
 		return scripts.Released{}, q.newError(q.quorum, errs) // to be tried again, until the engine calls Abandoned
 	}
-	q.holds.drop(owner)
+	q.holds.drop(e.Owner)
 	return reply, nil // if not ours, the quorum was lost
-}
-
-// GiveUp is Release for a hold that was acquired too late. A failed round has already given
-// itself up.
-func (q *Quorum) GiveUp(ctx context.Context, key, owner string) (scripts.Released, error) {
-	return q.Release(ctx, key, owner, 0)
 }
 
 // Abandoned releases, in the background, a hold that is over.

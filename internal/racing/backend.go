@@ -12,11 +12,9 @@ import (
 // Backend is the backend of a lock kind whose processes race for a key that is released.
 type Backend interface {
 	engine.Backend
-	// Release ends the owner's hold, whatever its count. lastFence is the last fence used if
-	// reserved ones are left over, otherwise 0.
-	Release(ctx context.Context, name, owner string, lastFence int64) (scripts.Released, error)
-	// GiveUp undoes an acquire of unknown outcome, even one that arrives later.
-	GiveUp(ctx context.Context, name, owner string) (scripts.Released, error)
+	// End ends the owner's hold, whatever its count, and notifies those who wait for it. In doubt, it
+	// undoes an acquire of unknown outcome, even one that arrives later.
+	End(ctx context.Context, h scripts.ReleaseRequest) (scripts.Released, error)
 	// Subscribe listens to the releases of name.
 	Subscribe(name string) Subscription
 }

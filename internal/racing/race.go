@@ -9,7 +9,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/pubsub"
-	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // race is the state of racing waiters of a key. It lives as long as they do. The shard's lock
@@ -194,8 +193,8 @@ func (d *racing) clear(r *race, name string) engine.Attempt {
 		return a
 	}
 	c, owner := d.engine.Calls, r.orphan.Owner
-	_, a.Err = calls.DetachedNoted(c.Context(), c, name, func(ctx context.Context) (scripts.Released, error) {
-		return d.backend.GiveUp(ctx, name, owner)
+	_, a.Err = calls.DetachedNoted(c.Context(), c, name, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, d.GiveUp(ctx, name, owner)
 	})
 	if a.Err == nil {
 		r.orphan = nil

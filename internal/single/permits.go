@@ -8,7 +8,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/internal/racing"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -35,7 +34,7 @@ func NewPermits(client rueidis.Client, c engine.Config, n int) (*engine.Engine, 
 	p := &Permits{server: connect(client, c), n: n}
 	p.Permits = scripts.NewPermits(p.redis, n)
 	p.acquires = batchOf(p.server, p.Permits.Acquire, p.AcquireEach)
-	p.ends = batchOf(p.server, p.End, p.EndEach)
+	p.ends = batchOf(p.server, p.Permits.End, p.EndEach)
 	return racing.New(p, c), p
 }
 
@@ -55,18 +54,9 @@ type disagreed struct{ error }
 func (disagreed) Outcome() scripts.Outcome { return scripts.Refused }
 func (d disagreed) Unwrap() error          { return d.error }
 
-// Release gives back a permit, alone or in a batch.
-func (p *Permits) Release(ctx context.Context, key, owner string, _ int64) (scripts.Released, error) {
-	if planted.ReleaseAny {
-		_, err := p.ForceRelease(ctx, key)
-		return scripts.Released{Ours: true}, err
-	}
-	return p.ends.do(ctx, none{}, scripts.ReleaseRequest{Key: key, Owner: owner})
-}
-
-// GiveUp gives up an owner, alone or in a batch.
-func (p *Permits) GiveUp(ctx context.Context, key, owner string) (scripts.Released, error) {
-	return p.ends.do(ctx, none{}, scripts.ReleaseRequest{Key: key, Owner: owner, Doubt: !planted.NoTombstones})
+// End gives back a permit, alone or in a batch.
+func (p *Permits) End(ctx context.Context, h scripts.ReleaseRequest) (scripts.Released, error) {
+	return p.ends.do(ctx, none{}, h)
 }
 
 // Subscribe listens to the releases of key.

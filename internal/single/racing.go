@@ -37,7 +37,7 @@ func NewRacing(client rueidis.Client, c engine.Config) (*engine.Engine, *Racing)
 	r := &Racing{server: connect(client, c), fencing: fencing(c)}
 	r.Redis = r.redis
 	r.acquires = newBatcher(fewOn(r.Redis), r.calls.Go, r.Redis.Acquire, r.AcquireEach)
-	r.ends = batchOf(r.server, r.End, r.EndEach)
+	r.ends = batchOf(r.server, r.Redis.End, r.EndEach)
 	return racing.New(r, c), r
 }
 
@@ -119,18 +119,14 @@ func (r *Racing) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	return r.acquires.do(ctx, f, scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease})
 }
 
-// Release ends a hold, alone or in a batch.
-func (r *Racing) Release(ctx context.Context, key, owner string, lastFence int64) (scripts.Released, error) {
-	if planted.ReleaseAny {
-		_, err := r.Redis.ForceRelease(ctx, key)
+// End ends a hold, alone or in a batch.
+func (r *Racing) End(ctx context.Context, h scripts.ReleaseRequest) (scripts.Released, error) {
+	if planted.ReleaseAny && !h.Doubt {
+		_, err := r.ForceRelease(ctx, h.Key)
 		return scripts.Released{Ours: true}, err
 	}
-	return r.ends.do(ctx, none{}, scripts.ReleaseRequest{Key: key, Owner: owner, Notify: true, LastFence: lastFence})
-}
-
-// GiveUp gives up an owner, alone or in a batch.
-func (r *Racing) GiveUp(ctx context.Context, key, owner string) (scripts.Released, error) {
-	return r.ends.do(ctx, none{}, scripts.ReleaseRequest{Key: key, Owner: owner, Notify: true, Doubt: !planted.NoTombstones})
+	h.Notify = true
+	return r.ends.do(ctx, none{}, h)
 }
 
 // Subscribe listens to the releases of key.

@@ -307,7 +307,7 @@ func TestSharing_Leaving(t *testing.T) {
 	err := <-came
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, scripts.Unknown, scripts.OutcomeOf(err))
-	_, err = r.backend.GiveUp(context.Background(), "leaver", "me")
+	_, err = r.backend.End(context.Background(), scripts.ReleaseRequest{Key: "leaver", Owner: "me", Doubt: true})
 	require.NoError(t, err)
 	goOn <- true
 	require.NoError(t, <-came)

@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/internal/racing"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -68,7 +67,7 @@ func newReadWrite(s server, c engine.Config) *ReadWrite {
 		readers: c.SharedHolds, waiting: make(map[string]*wish),
 	}
 	r.acquires = newBatcher(fewOn(s.redis), s.calls.Go, r.ReadWrite.Acquire, r.AcquireEach)
-	r.ends = batchOf(s, r.End, r.EndEach)
+	r.ends = batchOf(s, r.ReadWrite.End, r.EndEach)
 	return r
 }
 
@@ -115,18 +114,9 @@ func (r *ReadWrite) waits(key string) bool {
 	return r.waiting[key] != nil
 }
 
-// Release ends a hold, alone or in a batch.
-func (r *ReadWrite) Release(ctx context.Context, key, owner string, lastFence int64) (scripts.Released, error) {
-	return r.end(ctx, scripts.ReleaseRequest{Key: key, Owner: owner, LastFence: lastFence})
-}
-
-// GiveUp gives up an owner, alone or in a batch.
-func (r *ReadWrite) GiveUp(ctx context.Context, key, owner string) (scripts.Released, error) {
-	return r.end(ctx, scripts.ReleaseRequest{Key: key, Owner: owner, Doubt: !planted.NoTombstones})
-}
-
-// end ends a hold. Nobody steps back for other processes, as the wishes in Redis say whose turn is next.
-func (r *ReadWrite) end(ctx context.Context, e scripts.ReleaseRequest) (scripts.Released, error) {
+// End ends a hold, alone or in a batch. Nobody steps back for other processes, as the wishes in Redis say
+// whose turn is next.
+func (r *ReadWrite) End(ctx context.Context, e scripts.ReleaseRequest) (scripts.Released, error) {
 	h := scripts.ReadWriteRelease{ReleaseRequest: e}
 	if !r.readers && r.wish(e.Key) != nil {
 		h.Wish = wishLasts

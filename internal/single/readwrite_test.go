@@ -34,7 +34,7 @@ func TestALateReleaseLeavesNoWish(t *testing.T) {
 			return release(ctx, k, e)
 		}
 		go func() {
-			_, err := b.Release(t.Context(), "k", owner, 0)
+			_, err := b.End(t.Context(), scripts.ReleaseRequest{Key: "k", Owner: owner})
 			over <- err
 		}()
 		synctest.Wait()
