@@ -99,7 +99,7 @@ func (l *Locker) Locks(ctx context.Context, prefix string) iter.Seq2[holdfast.St
 
 func (k *keyState) status() holdfast.Status {
 	s := holdfast.Status{Key: k.name, Waiting: len(k.waiters)}
-	if k.semaphore {
+	if k.semaphore && len(k.holds) > 0 {
 		s.Permits = k.permits
 		for _, d := range k.holds {
 			h := holdfast.Holder{Owner: d.owner, Entries: len(d.entries), Remaining: time.Until(d.deadline())}

@@ -53,6 +53,9 @@ func TestSemaphore(t *testing.T) {
 		require.True(t, held)
 		require.ErrorIs(t, (<-got).Err(), holdfast.ErrLost)
 		require.ErrorIs(t, l.Lose("k"), holdfasttest.ErrNotHeld)
+		s, err = l.Inspect(ctx, "k")
+		require.NoError(t, err)
+		require.Equal(t, holdfast.Status{Key: "k"}, s, "as in Redis, where nothing is agreed then")
 
 		l.Outage(time.Second)
 		_, err = l.TryLock(ctx, "k")

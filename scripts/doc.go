@@ -18,7 +18,8 @@
 // here changes it. The same goes for read/write locks, which have a field mode, and for a lock in the
 // calls of [ReadWrite]. The list and the sorted set of a queue name the same owners and vanish with the
 // last of them. If all waiters die, they expire a week after the last enter into an empty queue or
-// heartbeat that moved scores on; a turn of a Java waiter postpones that. The heartbeats expire.
+// beside Java, or heartbeat that moved scores on; a turn of a Java waiter postpones that. The
+// heartbeats expire.
 //
 // # The scripts
 //
