@@ -254,6 +254,10 @@ func useEverything(t *testing.T, server *redistest.Server, redis *scripts.Redis,
 		require.NoError(t, <-woken)
 	}
 
+	require.Eventually(t, func() bool { // a semaphore may have taken a permit that nobody wants any more
+		status, err := here.Inspect(ctx, key)
+		return err == nil && !status.Held
+	}, redistest.Patience, time.Millisecond)
 	_, err = redis.End(ctx, scripts.ReleaseRequest{Key: key, Owner: "somebody", Notify: true, Doubt: true})
 	require.NoError(t, err)
 	set, err := multilock.LockAll(ctx, multilock.Keys(here, key, key+" and more"))
