@@ -11,8 +11,8 @@ import (
 )
 
 // RideOut repeats a call until it succeeds, or fails in a way that no repetition cures: Redis refuses it,
-// or its error says that a lease is over, which RideOut returns as it is. RideOut also ends with ctx, with the engine, and MaxOutage after
-// it began. Without wait, it makes the call once.
+// or its error says that a lease is over, which RideOut returns as it is. It also ends with ctx, with the
+// engine, and MaxOutage after it began. Without wait, it makes the call once.
 func (e *Engine) RideOut(ctx context.Context, wait bool, call func(context.Context) error) error {
 	began, retry := time.Now(), calls.Backoff{}
 	for {
