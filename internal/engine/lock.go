@@ -85,26 +85,18 @@ func (e *Engine) tryOrWait(ctx context.Context, name string, t Terms, onPlace fu
 	if ctx.Err() != nil {
 		return nil, nil, nil, errs.DoneBefore(ctx)
 	}
-	en := e.boundTo(ctx, name)
-	if e.paired() {
-		if lease, err = e.lockPaired(ctx, name, t, en, wait); lease != nil || err != nil {
-			return lease, nil, nil, err
-		}
-	}
-	if en != nil {
-		lease, err = e.reenter(ctx, en, t, wait)
+	if lease, err = e.nested(ctx, name, t, wait); lease != nil || err != nil {
 		return lease, nil, nil, err
 	}
 	sh := e.shardOf(name)
 	sh.Lock()
 	k = sh.keys[name]
-	if e.SharedHolds {
-		if lease = k.share(t); lease != nil {
-			sh.Unlock()
-			lease, err = e.handOut(ctx, lease)
-			return lease, nil, nil, err
-		}
+	if lease = k.share(t); lease != nil {
+		sh.Unlock()
+		lease, err = e.handOut(ctx, lease)
+		return lease, nil, nil, err
 	}
+	var ticket Ticket
 	switch {
 	case sh.closed:
 		err = holdfast.ErrClosed
@@ -120,19 +112,16 @@ func (e *Engine) tryOrWait(ctx context.Context, name string, t Terms, onPlace fu
 		err = e.discipline.WaitError(k, nil)
 	case k.full():
 		err = holdfast.ErrTooManyWaiters
+	default:
+		w = e.pool.get(t, onPlace, e.Calls.Now())
+		k.Push(w)
+		ticket = e.discipline.Join(k, w)
 	}
-	if err != nil {
-		sh.Unlock()
-		return nil, nil, nil, err
-	}
-	w = e.pool.get(t, onPlace, e.Calls.Now())
-	k.Push(w)
-	ticket := e.discipline.Join(k, w)
 	sh.Unlock()
 	if ticket != nil {
 		ticket.Enter(ctx)
 	}
-	return nil, k, w, nil
+	return nil, k, w, err
 }
 
 // mayAttempt reports whether a caller makes an attempt of its own. The key's shard is locked.

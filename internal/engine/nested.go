@@ -33,6 +33,16 @@ func (s *section) nest() *nesting {
 // busy reports whether a nested call is under way.
 func (n *nesting) busy() bool { return n != nil && len(n.serial) > 0 }
 
+// nested makes a Lock whose ctx is bound to a lease of the key, of this engine or of the other half
+// of a read/write lock. Without a lease and an error there is none, and the Lock goes on as any other.
+func (e *Engine) nested(ctx context.Context, name string, t Terms, wait bool) (*holdfast.Lease, error) {
+	en := e.boundTo(ctx, name)
+	if lease, err := e.lockPaired(ctx, name, t, en, wait); lease != nil || err != nil || en == nil {
+		return lease, err
+	}
+	return e.reenter(ctx, en, t, wait)
+}
+
 // reenter adds an entry to the section of outer.
 func (e *Engine) reenter(ctx context.Context, outer *entry, t Terms, wait bool) (*holdfast.Lease, error) {
 	if !t.Plain() {

@@ -232,7 +232,7 @@ func (e *Engine) tellWaiters(name string, waiting int) {
 	if o == nil {
 		return
 	}
-	if e.paired() {
+	if e.readers != nil || e.writers != nil {
 		o.mu.Lock() // also while the event is put, so that the last one has the last number
 		defer o.mu.Unlock()
 		halves, mine := o.halves[name], 0

@@ -29,9 +29,6 @@ func (en *entry) pin() error {
 	return over
 }
 
-// paired reports whether the engine is of one half of a read/write lock.
-func (e *Engine) paired() bool { return e.readers != nil || e.writers != nil }
-
 // lockPaired does what a Lock of a half does before any other: it refuses a writer whose caller is a
 // reader, for which it would wait, and takes the key beside a writer that is the caller of a reader. en
 // is the entry that ctx re-enters, or nil. Without a lease and an error, the Lock goes on as any other.

@@ -16,7 +16,7 @@ import (
 // returns nil if no hold may be shared, or if its tenure is over. Then Redis is asked, so that writers
 // of this process and of others get their turn. The key is locked; it may be nil.
 func (k *Key) share(t Terms) *holdfast.Lease {
-	if k == nil || k.closed {
+	if k == nil || k.closed || !k.engine.SharedHolds {
 		return nil
 	}
 	h, now := k.shared(t), k.engine.Calls.Now()

@@ -172,17 +172,19 @@ func (r *race) end(k *engine.Key) {
 	k.End()
 }
 
-// look makes the loop, if it runs, look at the race again. The key is locked.
+// look makes the loop, if it runs, look at the race again; r may be nil. The key is locked.
 func (r *race) look() {
-	if r.running {
+	if r != nil && r.running {
 		loop.Nudge(r.poke)
 	}
 }
 
-// hurry makes the loop, if it runs, try again without a message. The key is locked.
+// hurry makes the loop, if it runs, try again without a message; r may be nil. The key is locked.
 func (r *race) hurry() {
-	r.probe = r.running
-	r.look()
+	if r != nil {
+		r.probe = r.running
+		r.look()
+	}
 }
 
 // clear undoes what the last attempt may have left before the next one, so that this

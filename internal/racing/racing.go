@@ -56,8 +56,8 @@ func (d *racing) Refused(k *engine.Key, _ *engine.Waiter, a engine.Attempt) {
 }
 
 func (d *racing) WaiterLeft(k *engine.Key, _ *engine.Waiter) {
-	if r := raceOf(k); r != nil && k.FirstWaiter() == nil {
-		r.look()
+	if k.FirstWaiter() == nil {
+		raceOf(k).look()
 	}
 }
 
@@ -118,39 +118,44 @@ func (d *racing) AfterRelease(k *engine.Key, released scripts.Released) {
 	}
 	if r := raceOf(k); r != nil && r.turns.active() {
 		r.look() // the next probe may be sooner
-	} else if r != nil {
+	} else {
 		r.hurry()
 	}
 }
 
 func (d *racing) HoldLost(k *engine.Key, _ *engine.Hold) {
-	if r := raceOf(k); r != nil {
-		r.hurry()
-	}
+	raceOf(k).hurry()
 }
 
 func (d *racing) Settle(k *engine.Key) {
-	r := raceOf(k)
-	switch {
-	case k.FirstWaiter() != nil && (d.engine.ManyHolds || !k.Busy() && !k.Held()):
-		if r = ensureRace(k); !r.running {
-			r.running = true
-			k.Go(func() { d.run(k) })
+	switch waits := k.FirstWaiter() != nil; {
+	case waits && (d.engine.ManyHolds || !k.Busy() && !k.Held()):
+		d.startLoop(k)
+	case waits: // the end of that call or hold settles it
+	case k.Busy():
+		raceOf(k).look()
+	default:
+		d.drop(k)
+	}
+}
+
+func (d *racing) startLoop(k *engine.Key) {
+	if r := ensureRace(k); !r.running {
+		r.running = true
+		k.Go(func() { d.run(k) })
+	}
+}
+
+// drop ends the race for a key without waiters, and forgets a key that is not held either.
+func (d *racing) drop(k *engine.Key) {
+	if r := raceOf(k); r != nil {
+		if r.sub != nil {
+			r.sub.Close()
 		}
-	case k.Busy(): // the end of that call settles it
-		if r != nil && k.FirstWaiter() == nil {
-			r.look()
-		}
-	case k.FirstWaiter() == nil:
-		if r != nil {
-			if r.sub != nil {
-				r.sub.Close()
-			}
-			d.engine.Undo(r.orphan)
-			k.SetState(nil)
-		}
-		if !k.Held() {
-			k.Drop()
-		}
+		d.engine.Undo(r.orphan)
+		k.SetState(nil)
+	}
+	if !k.Held() {
+		k.Drop()
 	}
 }
