@@ -153,10 +153,10 @@ func (c *locking) take(ctx context.Context, p lockerKeys) (context.Context, erro
 			return ctx, nil
 		}
 		// The undo after a lost answer is under way; another attempt would meet its keys.
-		over := c.wait == 0 || c.wait > 0 && !time.Now().Before(c.until)
-		if over && !errors.Is(err, holdfast.ErrNotAcquired) {
+		over := c.wait > 0 && !time.Now().Before(c.until)
+		if over || c.wait == 0 && !errors.Is(err, holdfast.ErrNotAcquired) {
 			e.Failed(p.keys[0], err, began)
-			return ctx, err
+			return ctx, errs.Of("lock", p.keys[0], err)
 		}
 	}
 	for _, key := range p.keys {
@@ -172,7 +172,7 @@ func (c *locking) take(ctx context.Context, p lockerKeys) (context.Context, erro
 // together makes one attempt to take keys with one call, if the kind has such a call.
 func (c *locking) together(ctx context.Context, e *engine.Engine, keys []string) ([]*holdfast.Lease, error) {
 	if c.wait > 0 {
-		limited, cancel := context.WithDeadline(ctx, c.until)
+		limited, cancel := context.WithDeadlineCause(ctx, c.until, errs.ErrWaitOver)
 		defer cancel()
 		ctx = limited
 	}

@@ -221,6 +221,33 @@ func TestLockAll_Options(t *testing.T) {
 	})
 }
 
+// The time that TryLockAllFor is given is not a context of the caller's: its end is no error of a context.
+func TestTryLockAllFor_IsOverBeforeTheLastKeys(t *testing.T) {
+	inWorld(t, 2, 1, func(w world) {
+		l := w.rlock(w.Clients(0)[0])
+		keys := multilock.Keys(l, "a", "b").OrderName("2")
+		first := multilock.Keys(lateLocker{w.rlock(w.Clients(1)[0])}, "c").OrderName("1")
+		_, err := multilock.TryLockAllFor(w.Context(), first.And(keys), time.Second)
+		require.ErrorIs(w, err, holdfast.ErrNotAcquired)
+		require.NotErrorIs(w, err, context.DeadlineExceeded)
+		require.ErrorContains(w, err, `lock "a"`)
+
+		ended, cancel := context.WithCancel(w.Context())
+		cancel()
+		_, err = multilock.TryLockAll(ended, keys)
+		require.ErrorIs(w, err, context.Canceled)
+		require.ErrorContains(w, err, `lock "a"`)
+	})
+}
+
+// lateLocker takes longer than it may.
+type lateLocker struct{ holdfast.Locker }
+
+func (l lateLocker) TryLockFor(ctx context.Context, key string, wait time.Duration, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
+	defer time.Sleep(2 * wait)
+	return l.TryLock(ctx, key, opts...)
+}
+
 // DoAll runs its function while it has all keys, with a context that re-enters them.
 func TestDoAll(t *testing.T) {
 	withSets(t, func(s sets) {
