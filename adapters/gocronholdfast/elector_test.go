@@ -67,9 +67,7 @@ func TestElector_Loses(t *testing.T) {
 		require.NoError(t, second.IsLeader(t.Context()))
 
 		locks.Outage(2 * time.Minute)
-		time.Sleep(holdfast.DefaultLease)
-		require.ErrorIs(t, second.IsLeader(t.Context()), holdfast.ErrLost, "as long as Redis hangs")
-		time.Sleep(time.Minute)
+		time.Sleep(holdfast.DefaultLease + time.Minute)
 		require.ErrorIs(t, second.IsLeader(t.Context()), holdfast.ErrUnavailable)
 		time.Sleep(time.Minute)
 		require.NotEqual(t, first.IsLeader(t.Context()) == nil, second.IsLeader(t.Context()) == nil, "one is the leader again")
