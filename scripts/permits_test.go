@@ -156,7 +156,8 @@ func TestG7_NothingStaysOfLeasesThatAreOver(t *testing.T) {
 	s, p := permitted3(t)
 	takes(t, p, ofA(1), ofA(2))
 	must(p.Acquire(bounded(t), AcquireRequest{"k", ofA(3), time.Hour}))(t)
-	over(t, s, ofA(1)) // it has crashed
+	isFull(t, p, ofA(4)) // until the first lease ends
+	over(t, s, ofA(1))   // it has crashed
 	ended(t, p, ofA(3))
 	require.Equal(t, []string{ofA(2)}, taken(t, p))
 	ended(t, p, ofA(2))

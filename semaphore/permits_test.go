@@ -14,33 +14,6 @@ import (
 	"github.com/holdfast-go/holdfast/multilock"
 )
 
-// Callers of several processes use all permits, and no more.
-func TestG1_SixtyFourCallersOnEightPermits(t *testing.T) {
-	for name, handover := range map[string]time.Duration{"handover": holdfast.DefaultLocalHandover, "no handover": 0} {
-		t.Run(name, func(t *testing.T) {
-			inVirtualTime(t, func(t *testing.T, w *world) {
-				var h holders
-				var all sync.WaitGroup
-				for p := range 4 {
-					l := w.open(8, holdfast.WithLocalHandover(handover))
-					for range 16 {
-						all.Go(func() {
-							for range 5 {
-								require.NoError(t, l.Do(context.Background(), "k", func(context.Context) error {
-									h.hold(time.Duration(1+p) * time.Millisecond)
-									return nil
-								}))
-							}
-						})
-					}
-				}
-				all.Wait()
-				require.EqualValues(t, 8, h.most.Load())
-			})
-		})
-	}
-}
-
 // Callers that find free permits take them side by side, not one after the other.
 func TestFreePermitsAreTakenAtOnce(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, w *world) {

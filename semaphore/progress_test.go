@@ -13,7 +13,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
-	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // A burst that once took all permits is over soon, although callers keep coming: they need a
@@ -116,33 +115,6 @@ func TestG4_IdleListenersDelayNobody(t *testing.T) {
 		all.Wait()
 		require.Greater(t, cycles.Load(), int32(25))
 	})
-}
-
-// The permit of a crashed holder is free within its lease, for a waiter and for one that asks then.
-func TestG4_CrashedHoldersFreeTheirPermits(t *testing.T) {
-	for name, waits := range map[string]bool{"a waiter": true, "a later caller": false} {
-		t.Run(name, func(t *testing.T) {
-			inVirtualTime(t, func(t *testing.T, w *world) {
-				const lease = 6 * time.Second
-				l, ctx, began := w.open(2, holdfast.WithLease(lease)), context.Background(), time.Now()
-				mine := locktest.Lock(t, l, ctx, "k")
-				permits := scripts.NewPermits(scripts.NewRedis(w.server.Client(t)), 2)
-				_, err := permits.Acquire(ctx, scripts.AcquireRequest{Key: "k", Owner: "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01:01", Lease: lease}) // and nothing more
-				require.NoError(t, err)
-				if !waits {
-					time.Sleep(lease - 10*time.Millisecond)
-					require.ErrorIs(t, locktest.ErrOf(l.TryLock(ctx, "k")), holdfast.ErrNotAcquired)
-					time.Sleep(20 * time.Millisecond)
-				}
-				next := locktest.Lock(t, l, ctx, "k")
-				require.InDelta(t, lease, time.Since(began), float64(100*time.Millisecond))
-				require.NoError(t, mine.Err(), "it is renewed")
-				require.NoError(t, next.Unlock(ctx))
-				require.NoError(t, mine.Unlock(ctx))
-				require.Empty(t, w.server.Redis().Keys())
-			})
-		})
-	}
 }
 
 // A hold of this locker turns out to be lost, of which no message tells: its waiters try at once.
