@@ -195,16 +195,6 @@ func (g *goAgent) carryOut(th *thread, c command) answer {
 			return done(c, false, 0, "")
 		}
 		return done(c, true, int64(len(held)), held[0].Owner())
-	case "lost": // waits until the lease is known to be lost
-		if len(held) == 0 {
-			return failed(c, errors.New("nothing is held"))
-		}
-		select {
-		case <-held[0].Done():
-			return done(c, errors.Is(held[0].Err(), holdfast.ErrLost), 0, "")
-		case <-ctx.Done():
-			return failed(c, ctx.Err())
-		}
 	}
 	return administer(ctx, locker, c)
 }
