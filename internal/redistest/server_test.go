@@ -4,7 +4,6 @@ import (
 	"net"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -215,56 +214,6 @@ func TestSentinelFailover(t *testing.T) {
 				require.ElementsMatch(t, append(s.Replicas(), master), s.servers)
 				require.Contains(t, s.Replicas(), old)
 			}
-		})
-	}
-}
-
-func TestCluster(t *testing.T) {
-	t.Parallel()
-	began := time.Now()
-	c := StartCluster(t, 3, 1)
-	t.Log("up after", time.Since(began))
-	require.Len(t, c.Replicas(t), 3)
-	client := c.Client(t)
-	for _, key := range []string{"a", "b", "{a}b"} { // 15495, 3300, 15495
-		require.NoError(t, client.Do(t.Context(), client.B().Set().Key(key).Value("v").Build()).Error())
-		require.Equal(t, "v", c.Owner(t, key).ask(t, "GET", key))
-	}
-	slot, from, to := c.Slot(t, "a"), c.Masters(t)[2], c.Masters(t)[0]
-	require.Equal(t, 15495, slot)
-	require.Equal(t, from, c.Owner(t, "a"))
-
-	t.Run("migration", func(t *testing.T) {
-		answers := func(s *Server, begins string, args ...string) {
-			t.Helper()
-			_, err := s.TryDo(args...)
-			require.Error(t, err)
-			require.Regexp(t, "^"+begins, err.Error())
-		}
-		moved, ask := "MOVED "+strconv.Itoa(slot)+" ", "ASK "+strconv.Itoa(slot)+" "+to.Addr()
-		answers(to, moved+from.Addr(), "GET", "a")
-		c.BeginMigration(t, slot, to)
-		answers(from, ask, "GET", "{a}new")
-		c.MoveKeys(t, slot, to, "a")
-		answers(from, ask, "GET", "a")
-		answers(from, "(TRYAGAIN|ASK)", "MGET", "a", "{a}b")
-		c.MoveKeys(t, slot, to)
-		c.EndMigration(t, slot, to)
-		answers(from, moved+to.Addr(), "GET", "a")
-		require.Equal(t, "v", to.ask(t, "GET", "{a}b"))
-		c.Migrate(t, slot, from)
-		require.Equal(t, "v", from.ask(t, "GET", "a"))
-	})
-	for name, end := range map[string]func(*Server){"death": (*Server).Kill, "pause": (*Server).Pause} {
-		t.Run(name, func(t *testing.T) {
-			lost := c.Owner(t, "b")
-			end(lost)
-			c.AwaitPromoted(t, lost)
-			require.NotEqual(t, lost, c.Owner(t, "b"))
-			require.Equal(t, "v", c.Owner(t, "b").ask(t, "GET", "b"))
-			lost.Restart()
-			c.AwaitReplicas(t)
-			require.Contains(t, c.Replicas(t), lost)
 		})
 	}
 }
