@@ -263,41 +263,6 @@ func TestInspect_CountsReaders(t *testing.T) {
 	contract.CountsReaders(t, l, l.RLocker(), other.RLocker())
 }
 
-// Readers and writers of several processes, all with counters of who is in.
-func TestG1_Mixed(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, s *sim.Server) {
-		var mu sync.Mutex
-		readers, writers, most := 0, 0, 0
-		enter := func(r, w int) {
-			mu.Lock()
-			defer mu.Unlock()
-			readers, writers = readers+r, writers+w
-			most = max(most, readers)
-			if writers > 1 || writers == 1 && readers > 0 {
-				t.Errorf("%d writers and %d readers", writers, readers)
-			}
-		}
-		var all sync.WaitGroup
-		for range 4 {
-			l := userLocker(t, s)
-			for i := range 6 {
-				all.Go(func() {
-					for range 100 {
-						if i == 0 {
-							_ = l.Do(context.Background(), "k", func(context.Context) error { enter(0, 1); enter(0, -1); return nil })
-							continue
-						}
-						_ = l.RLocker().Do(context.Background(), "k", func(context.Context) error { enter(1, 0); time.Sleep(time.Millisecond); enter(-1, 0); return nil })
-					}
-				})
-			}
-		}
-		all.Wait()
-		require.Greater(t, most, 1)
-		locktest.Await(t, func() bool { return locktest.Number(t, s, "DBSIZE") == 0 })
-	})
-}
-
 // A writer's hold is not handed over while a reader is beside it.
 func TestG1_NoHandoverBesideAReader(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *sim.Server) {
