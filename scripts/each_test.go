@@ -182,10 +182,14 @@ func TestEndEach(t *testing.T) {
 	require.Equal(t, make([]Result[Released], len(holds)), results)
 }
 
-// A reply with fewer or more answers than holds is none.
+// A reply with fewer or more answers than holds is none: a missing one must not pass for an answer.
 func TestEach_AsManyAnswersAsHolds(t *testing.T) {
-	_, n := start(t)
+	_, n, vote := startActive(t)
 	for _, places := range []int{1, 3} {
+		replies := make([]NodeReply, places)
+		err := n.AcquireVoted(bounded(t), vote, false, []AcquireRequest{{"b", ownA, lease}, {"c", ownA, lease}}, replies)
+		require.Equal(t, Unknown, OutcomeOf(err), err)
+		require.Equal(t, make([]NodeReply, places), replies)
 		ends := make([]Result[Released], places)
 		require.Equal(t, Unknown, OutcomeOf(n.EndEach(bounded(t), []ReleaseRequest{{Key: "b", Owner: ownA}, {Key: "c", Owner: ownA}}, ends)))
 		require.Equal(t, make([]Result[Released], places), ends)

@@ -77,24 +77,6 @@ func TestBatch(t *testing.T) {
 	})
 }
 
-// A reply with fewer or more answers than asks is no reply: it is not known which answer
-// belongs to which ask, and a missing one must not pass for an answer.
-func TestBatch_AsManyAnswersAsAsks(t *testing.T) {
-	inBubble(t, 1, func(t *testing.T, r *harness) {
-		n := r.client().nodes[0]
-		vote, err := n.voting(t.Context())
-		require.NoError(t, err)
-		asks := []scripts.AcquireRequest{{Key: "a", Owner: ownX, Lease: lease}, {Key: "b", Owner: ownX, Lease: lease}}
-		for _, places := range []int{1, 3} {
-			replies := make([]scripts.NodeReply, places)
-			err = n.script.AcquireVoted(t.Context(), vote, false, asks, replies)
-			require.Equal(t, scripts.Unknown, scripts.OutcomeOf(err), "%v", err)
-			require.Equal(t, make([]scripts.NodeReply, places), replies)
-		}
-		require.NoError(t, n.script.AcquireVoted(t.Context(), vote, false, asks, make([]scripts.NodeReply, 2)))
-	})
-}
-
 // If Redis forbids one member of a batch, each member is asked for alone.
 func TestBatch_FaultsOfOthers(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, r *harness) {

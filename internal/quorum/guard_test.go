@@ -3,7 +3,6 @@ package quorum
 import (
 	"errors"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -94,33 +93,5 @@ func TestG1_FlushedUnderQuarantine(t *testing.T) {
 			}
 			require.NotEmpty(t, r.markers()[1])
 		}
-	})
-}
-
-// SCRIPT FLUSH costs each node one check, and no lock or vote.
-func TestGuard_F23_ScriptFlush(t *testing.T) {
-	inBubble(t, 3, func(t *testing.T, r *harness) {
-		c, marked := r.warm(), r.markers()
-		r.onAll("SCRIPT", "FLUSH")
-		var mu sync.Mutex
-		calls := map[string]int{}
-		for _, way := range c.ways {
-			way.OnRequest(func(cmd []string) redistest.Verdict {
-				mu.Lock()
-				defer mu.Unlock()
-				switch cmd[0] {
-				case "EVAL": // a script that names a vote is never sent as text
-					name, _, _ := strings.Cut(cmd[1], ":")
-					calls[name]++
-				case "EVALSHA", "SCRIPT":
-					calls[cmd[0]]++
-				}
-				return redistest.Pass
-			})
-		}
-		c.has(ownA)
-		r.settles(ownA, ownA, ownA)
-		require.Equal(t, map[string]int{"EVALSHA": 6, "SCRIPT": 3, "-- quorum_check": 3}, calls)
-		require.Equal(t, marked, r.markers())
 	})
 }

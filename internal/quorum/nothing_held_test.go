@@ -62,19 +62,6 @@ func TestNothingHeld_GivesARestartedNodeNoVote(t *testing.T) {
 	}
 }
 
-// Nor do nodes that kept their data, with the markers of their earlier boot.
-func TestNodesThatKeptTheirDataHaveNoVote(t *testing.T) {
-	inBubble(t, 3, func(t *testing.T, r *harness) {
-		for i := range r.servers {
-			r.sim(i).RestartWithMemory()
-		}
-		c := r.client()
-		for i := range r.servers {
-			c.requireNoVote(i)
-		}
-	})
-}
-
 // A node that forgets between the two steps may already have had a vote, and given it.
 func TestNothingHeld_DoesNotHealAFlushBetweenItsSteps(t *testing.T) {
 	for name, forget := range map[string]func(*sim.Server){"flushed": (*sim.Server).Forget, "restarted": (*sim.Server).Restart} {
