@@ -36,42 +36,22 @@ var kind = locktest.Kind{Name: "fair", Fair: true, New: func(client rueidis.Clie
 	return l, nil
 }}
 
-func TestConformance(t *testing.T) { t.Parallel(); contract.Run(t, kind.InVirtualTime()) }
-
-func TestConformance_OnRedis(t *testing.T) {
-	t.Parallel()
-	locktest.InTestAll(t)
-	contract.Run(t, kind)
-}
-
-func TestConformance_Prefix(t *testing.T) {
-	t.Parallel()
-	locktest.WithoutRace(t)
-	contract.Run(t, kind.WithPrefix("lock:").InVirtualTime())
-}
-
-func TestConformance_Cluster(t *testing.T) { t.Parallel(); contract.Run(t, kind.OnCluster(t)) }
-
-func TestConformance_Masters(t *testing.T) { t.Parallel(); contract.Run(t, kind.OnMasters(t)) }
-
+func TestConformance(t *testing.T)         { contract.Run(t, kind.InVirtualTime) }
+func TestConformance_OnRedis(t *testing.T) { contract.Run(t, kind.InRealTime, locktest.InTestAll) }
+func TestConformance_Prefix(t *testing.T)  { contract.Run(t, kind.Prefixed) }
+func TestConformance_Cluster(t *testing.T) { contract.Run(t, kind.OnCluster) }
+func TestConformance_Masters(t *testing.T) { contract.Run(t, kind.OnMasters) }
 func TestConformance_Sentinel(t *testing.T) {
-	t.Parallel()
-	locktest.InTestServers(t)
-	contract.Run(t, kind.OnSentinels(t))
+	contract.Run(t, kind.OnSentinels, locktest.InTestServers)
 }
 
-func TestFaults_Cluster(t *testing.T) { faults.RunAll(t, kind.OnCluster(t)) }
-
-func TestCluster(t *testing.T) { cluster.Run(t, kind) }
-
-func TestG9_ManyKeysOfAMasterThatHangs(t *testing.T) { cluster.RunMany(t, kind) }
-
-func TestSentinel(t *testing.T) { sentinel.Run(t, kind) }
-
+func TestFaults(t *testing.T)         { faults.Run(t, kind.InVirtualTime) }
 func TestFaults_OnRedis(t *testing.T) { faults.RunReal(t, kind) }
+func TestFaults_Cluster(t *testing.T) { faults.RunAll(t, kind.OnCluster) }
 
-func TestFaults(t *testing.T) { faults.Run(t, kind.InVirtualTime()) }
+func TestCluster(t *testing.T)                       { cluster.Run(t, kind) }
+func TestG9_ManyKeysOfAMasterThatHangs(t *testing.T) { cluster.RunMany(t, kind) }
+func TestSentinel(t *testing.T)                      { sentinel.Run(t, kind) }
 
-func TestG1_Soak(t *testing.T) { exclusion.Run(t, kind) }
-
+func TestG1_Soak(t *testing.T)                 { exclusion.Run(t, kind) }
 func TestG1_SoakFindsABrokenLock(t *testing.T) { exclusion.RunControl(t, kind) }

@@ -47,9 +47,8 @@ var (
 	}
 )
 
-func TestWritersConformance(t *testing.T) { t.Parallel(); contract.Run(t, writers) }
-
-func TestReadersConformance(t *testing.T) { t.Parallel(); contract.Run(t, readers) }
+func TestWritersConformance(t *testing.T) { contract.Run(t, writers.InRealTime) }
+func TestReadersConformance(t *testing.T) { contract.Run(t, readers.InRealTime) }
 
 // inBubble runs a test of a read/write lock.
 func inBubble(t *testing.T, f func(t *testing.T, ctx context.Context, l *holdfasttest.ReadWrite)) {

@@ -60,52 +60,26 @@ func needGuard(t *testing.T) {
 	redistest.NeedRedis7(t, "it keeps scripts over a restart, so there is no restart guard")
 }
 
-func TestConformance(t *testing.T) {
-	t.Parallel()
-	locktest.WithoutRace(t) // TestConformance3 has more at once
-	contract.Run(t, kind.InVirtualTime())
-}
+func TestConformance(t *testing.T)         { contract.Run(t, kind.InVirtualTime, locktest.WithoutRace) } // the next has more at once
+func TestConformance3(t *testing.T)        { contract.Run(t, onSeveral(3)) }
+func TestConformance5(t *testing.T)        { contract.Run(t, onSeveral(5), locktest.InTestAll) }
+func TestConformance_OnRedis(t *testing.T) { contract.Run(t, kind.InRealTime, locktest.InTestAll) }
+func TestConformance_Prefix(t *testing.T)  { contract.Run(t, kind.Prefixed) }
 
-func TestConformance_OnRedis(t *testing.T) {
-	t.Parallel()
-	locktest.InTestAll(t)
-	contract.Run(t, kind)
-}
-
-func TestConformance_Prefix(t *testing.T) {
-	t.Parallel()
-	locktest.WithoutRace(t)
-	contract.Run(t, kind.WithPrefix("lock:").InVirtualTime())
-}
-
-func TestConformance3(t *testing.T) { t.Parallel(); contract.Run(t, onSeveral(t, 3)) }
-
-func TestConformance5(t *testing.T) {
-	t.Parallel()
-	locktest.InTestAll(t)
-	contract.Run(t, onSeveral(t, 5))
-}
-
-func TestFaults_OnRedis(t *testing.T) { faults.RunReal(t, kind) }
-
-func TestFaults(t *testing.T) {
-	locktest.WithoutRace(t) // TestFaults3 has more at once
-	faults.Run(t, kind.InVirtualTime())
-}
-
-func TestFaults3(t *testing.T) { faults.Run(t, onSeveral(t, 3)) }
-
-func TestFaults3_OnRedis(t *testing.T) { locktest.InTestAll(t); faults.RunReal(t, kindOf(3)) }
-
-func TestFaults5(t *testing.T) { locktest.InTestAll(t); faults.Run(t, onSeveral(t, 5)) }
-
-func TestFaults5_OnRedis(t *testing.T) { locktest.InTestAll(t); faults.RunReal(t, kindOf(5)) }
+func TestFaults(t *testing.T)          { faults.Run(t, kind.InVirtualTime, locktest.WithoutRace) } // the next has more at once
+func TestFaults3(t *testing.T)         { faults.Run(t, onSeveral(3)) }
+func TestFaults5(t *testing.T)         { faults.Run(t, onSeveral(5), locktest.InTestAll) }
+func TestFaults_OnRedis(t *testing.T)  { faults.RunReal(t, kind) }
+func TestFaults3_OnRedis(t *testing.T) { faults.RunReal(t, kindOf(3), locktest.InTestAll) }
+func TestFaults5_OnRedis(t *testing.T) { faults.RunReal(t, kindOf(5), locktest.InTestAll) }
 
 // onSeveral is the lock kind on several nodes, in virtual time. On real ones it is for the long tests only.
-func onSeveral(t *testing.T, nodes int) locktest.Kind {
-	d := kindOf(nodes).InVirtualTime()
-	if !d.Virtual {
-		locktest.InTestAll(t)
+func onSeveral(nodes int) locktest.Place {
+	return func(t *testing.T) locktest.Kind {
+		d := kindOf(nodes).InVirtualTime(t)
+		if !d.Virtual {
+			locktest.InTestAll(t)
+		}
+		return d
 	}
-	return d
 }

@@ -13,7 +13,7 @@ import (
 // three nodes may be away, but not two.
 func TestLocksOfAQuorum(t *testing.T) {
 	t.Parallel()
-	kindOf(3).InVirtualTime().Try(t, func(t *testing.T, d locktest.Kind) {
+	kindOf(3).InVirtualTime(t).Try(t, func(t *testing.T, d locktest.Kind) {
 		r := locktest.NewHarness(t, d, locktest.Options{Lease: locktest.Long})
 		lease := locktest.Lock(t, r.Other, locktest.Bounded(t), "held")
 		java := func(key string, nodes ...int) {

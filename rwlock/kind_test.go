@@ -43,56 +43,44 @@ var (
 	}}
 )
 
-func TestConformance(t *testing.T) { t.Parallel(); contract.Run(t, writers.InVirtualTime()) }
-
-func TestConformance_OnRedis(t *testing.T) {
-	t.Parallel()
-	locktest.InTestAll(t)
-	contract.Run(t, writers)
-}
-
-func TestReadersConformance_OnRedis(t *testing.T) {
-	t.Parallel()
-	locktest.InTestAll(t)
-	contract.Run(t, readers)
-}
-
-func TestConformance_Prefix(t *testing.T) {
-	t.Parallel()
-	locktest.WithoutRace(t)
-	contract.Run(t, writers.WithPrefix("lock:").InVirtualTime())
-}
-
+func TestConformance(t *testing.T)         { contract.Run(t, writers.InVirtualTime) }
+func TestConformance_OnRedis(t *testing.T) { contract.Run(t, writers.InRealTime, locktest.InTestAll) }
+func TestConformance_Prefix(t *testing.T)  { contract.Run(t, writers.Prefixed) }
 func TestConformance_Cluster(t *testing.T) {
-	t.Parallel()
-	locktest.InTestServers(t)
-	contract.Run(t, writers.OnCluster(t))
+	contract.Run(t, writers.OnCluster, locktest.InTestServers)
 }
-
-func TestConformance_Masters(t *testing.T) { t.Parallel(); contract.Run(t, writers.OnMasters(t)) }
-
+func TestConformance_Masters(t *testing.T) { contract.Run(t, writers.OnMasters) }
 func TestConformance_Sentinel(t *testing.T) {
-	t.Parallel()
-	locktest.InTestServers(t)
-	contract.Run(t, writers.OnSentinels(t))
+	contract.Run(t, writers.OnSentinels, locktest.InTestServers)
 }
 
-func TestFaults_Cluster(t *testing.T) {
-	locktest.InTestServers(t)
-	faults.RunAll(t, writers.OnCluster(t))
-}
+func TestFaults(t *testing.T)         { faults.Run(t, writers.InVirtualTime) }
+func TestFaults_OnRedis(t *testing.T) { faults.RunReal(t, writers) }
+func TestFaults_Cluster(t *testing.T) { faults.RunAll(t, writers.OnCluster, locktest.InTestServers) }
 
-func TestCluster(t *testing.T) { cluster.Run(t, writers) }
-
+func TestCluster(t *testing.T)                       { cluster.Run(t, writers) }
 func TestG9_ManyKeysOfAMasterThatHangs(t *testing.T) { cluster.RunMany(t, writers) }
-
-func TestSentinel(t *testing.T) { sentinel.Run(t, writers) }
+func TestSentinel(t *testing.T)                      { sentinel.Run(t, writers) }
 
 func TestG1_Soak(t *testing.T) { exclusion.Run(t, writers) }
 
-func TestFaults_OnRedis(t *testing.T) { faults.RunReal(t, writers) }
+func TestReadersConformance(t *testing.T) { contract.Run(t, readers.InVirtualTime) }
+func TestReadersConformance_OnRedis(t *testing.T) {
+	contract.Run(t, readers.InRealTime, locktest.InTestAll)
+}
+func TestReadersConformance_Cluster(t *testing.T) {
+	contract.Run(t, readers.OnCluster, locktest.InTestServers)
+}
+func TestReadersConformance_Masters(t *testing.T) { contract.Run(t, readers.OnMasters) }
+func TestReadersConformance_Sentinel(t *testing.T) {
+	contract.Run(t, readers.OnSentinels, locktest.InTestServers)
+}
 
-func TestFaults(t *testing.T) { faults.Run(t, writers.InVirtualTime()) }
+func TestReadersFaults(t *testing.T)         { faults.Run(t, readers.InVirtualTime) }
+func TestReadersFaults_OnRedis(t *testing.T) { faults.RunReal(t, readers) } // the processes that it kills or pauses are writers
+func TestReadersFaults_Cluster(t *testing.T) {
+	faults.RunAll(t, readers.OnCluster, locktest.InTestServers)
+}
 
 // inVirtualTime runs a test in a bubble, with a server of its own. A request or a reply takes 20 µs.
 func inVirtualTime(t *testing.T, run func(*testing.T, *sim.Server)) {
@@ -117,33 +105,4 @@ func waits(t testing.TB, s locktest.Server, key, as string) (n int) {
 		}
 	}
 	return n
-}
-
-func TestReadersConformance(t *testing.T) { t.Parallel(); contract.Run(t, readers.InVirtualTime()) }
-
-func TestReadersConformance_Cluster(t *testing.T) {
-	t.Parallel()
-	locktest.InTestServers(t)
-	contract.Run(t, readers.OnCluster(t))
-}
-
-func TestReadersConformance_Masters(t *testing.T) {
-	t.Parallel()
-	contract.Run(t, readers.OnMasters(t))
-}
-
-func TestReadersConformance_Sentinel(t *testing.T) {
-	t.Parallel()
-	locktest.InTestServers(t)
-	contract.Run(t, readers.OnSentinels(t))
-}
-
-func TestReadersFaults(t *testing.T) { faults.Run(t, readers.InVirtualTime()) }
-
-// The processes that these kill or pause are writers.
-func TestReadersFaults_OnRedis(t *testing.T) { faults.RunReal(t, readers) }
-
-func TestReadersFaults_Cluster(t *testing.T) {
-	locktest.InTestServers(t)
-	faults.RunAll(t, readers.OnCluster(t))
 }

@@ -11,6 +11,10 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/locktest/cluster"
+	"github.com/holdfast-go/holdfast/internal/locktest/contract"
+	"github.com/holdfast-go/holdfast/internal/locktest/exclusion"
+	"github.com/holdfast-go/holdfast/internal/locktest/faults"
+	"github.com/holdfast-go/holdfast/internal/locktest/sentinel"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/semaphore"
 )
@@ -27,7 +31,24 @@ var kind = locktest.Kind{Name: "semaphore", Permits: true, New: func(client ruei
 	return l, nil
 }}
 
+func TestConformance(t *testing.T)         { contract.Run(t, kind.InVirtualTime) }
+func TestConformance_OnRedis(t *testing.T) { contract.Run(t, kind.InRealTime, locktest.InTestAll) }
+func TestConformance_Prefix(t *testing.T)  { contract.Run(t, kind.Prefixed) }
+func TestConformance_Cluster(t *testing.T) { contract.Run(t, kind.OnCluster, locktest.InTestServers) }
+func TestConformance_Masters(t *testing.T) { contract.Run(t, kind.OnMasters) }
+func TestConformance_Sentinel(t *testing.T) {
+	contract.Run(t, kind.OnSentinels, locktest.InTestServers)
+}
+
+func TestFaults(t *testing.T)         { faults.Run(t, kind.InVirtualTime) }
+func TestFaults_OnRedis(t *testing.T) { faults.RunReal(t, kind) }
+func TestFaults_Cluster(t *testing.T) { faults.RunAll(t, kind.OnCluster, locktest.InTestServers) }
+
+func TestCluster(t *testing.T)                       { cluster.Run(t, kind) }
 func TestG9_ManyKeysOfAMasterThatHangs(t *testing.T) { cluster.RunMany(t, kind) }
+func TestSentinel(t *testing.T)                      { sentinel.Run(t, kind) }
+
+func TestG1_Soak(t *testing.T) { exclusion.Run(t, kind) }
 
 // open makes a locker on a client of its own, which is closed with the test.
 func open(t testing.TB, s *redistest.Server, n int, opts ...holdfast.Option) *semaphore.Locker {

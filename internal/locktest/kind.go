@@ -70,8 +70,22 @@ type Kind struct {
 // Locker is that of a kind.
 type Locker = sim.Locker
 
-// WithPrefix is the kind with a prefix.
-func (d Kind) WithPrefix(prefix string) Kind { d.Prefix = prefix; return d }
+// Place is where a suite runs a kind: it is one of the next methods.
+type Place = func(*testing.T) Kind
+
+// InRealTime is the kind as it is.
+func (d Kind) InRealTime(*testing.T) Kind { return d }
+
+// InVirtualTime is the kind in virtual time. Where the environment says which Redis to test,
+// that one is tested.
+func (d Kind) InVirtualTime(*testing.T) Kind { d.Virtual = os.Getenv("REDIS_SERVER") == ""; return d }
+
+// Prefixed is the kind with a prefix, in virtual time.
+func (d Kind) Prefixed(t *testing.T) Kind {
+	WithoutRace(t)
+	d.Prefix = "lock:"
+	return d.InVirtualTime(t)
+}
 
 // OnCluster and OnSentinels are the kind on a Redis Cluster of three masters and three replicas,
 // one of which has all keys of a case, and on a Sentinel set, for the long tests only.
@@ -90,10 +104,6 @@ func (d Kind) OnMasters(t *testing.T) Kind {
 	d.Cluster, d.Masters = true, redistest.StartCluster(t, 3, 3)
 	return d
 }
-
-// InVirtualTime is the kind in virtual time. Where the environment says which Redis to test,
-// that one is tested.
-func (d Kind) InVirtualTime() Kind { d.Virtual = os.Getenv("REDIS_SERVER") == ""; return d }
 
 // Limit is for a wait that has to end by it, and not before servers have answered: a real one, or
 // its machine, may stand still for seconds.

@@ -91,7 +91,9 @@ func listForeign(c *harness) {
 	const prefix = `p*[1]?\` // of another locker
 	c.Kind.Give(c.T, c.Server, c.Name("px1y\\key"), locktest.Java, "1")
 	c.Kind.Give(c.T, c.Server, c.Name(prefix+"key"), locktest.Java, "1")
-	other := c.Kind.WithPrefix(c.Name(prefix)).Open(c.T, c.Server.Client(c.T), locktest.Options{})
+	prefixed := c.Kind
+	prefixed.Prefix = c.Name(prefix)
+	other := prefixed.Open(c.T, c.Server.Client(c.T), locktest.Options{})
 	require.Equal(c.T, []string{"key"}, slices.Collect(maps.Keys(c.listed(other, ""))))
 	all := c.listed(c.Locker, "")
 	delete(all, "px1y\\key")

@@ -47,9 +47,14 @@ func (w where) leftOut(d locktest.Kind) bool {
 
 var defaults = locktest.Options{}
 
-// Run runs the contract and the guarantees against d. Each case has a Redis of
-// its own, unless they share Masters.
-func Run(t *testing.T, d locktest.Kind) {
+// Run runs the contract and the guarantees, unless a filter skips the test. Each case has a
+// Redis of its own, unless they share Masters.
+func Run(t *testing.T, on locktest.Place, filters ...func(*testing.T)) {
+	for _, skip := range filters {
+		skip(t)
+	}
+	t.Parallel()
+	d := on(t)
 	cases := slices.Concat(
 		reentryCases, unlockCases, endCases, doCases, waitCases, cancelCases, termsCases, refusedCases,
 		closeCases, handoverCases, operatorCases, listCases, secrecyCases, progressCases, guaranteeCases, fenceCases,

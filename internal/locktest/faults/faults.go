@@ -66,21 +66,27 @@ func (c *testCase) row() string {
 	return strings.Repeat("0", max(0, 4-len(number))) + number[1:]
 }
 
-// Run runs every case against d that needs no real servers.
-func Run(t *testing.T, d locktest.Kind) {
-	run(t, d, func(c *testCase) bool { return !c.has(realServers) })
+// Run runs every case that needs no real servers, unless a filter skips the test.
+func Run(t *testing.T, on locktest.Place, filters ...func(*testing.T)) {
+	run(t, on, filters, func(c *testCase) bool { return !c.has(realServers) })
 }
 
 // RunReal runs every case that needs real servers.
-func RunReal(t *testing.T, d locktest.Kind) {
-	run(t, d, func(c *testCase) bool { return c.has(realServers) })
+func RunReal(t *testing.T, d locktest.Kind, filters ...func(*testing.T)) {
+	run(t, d.InRealTime, filters, func(c *testCase) bool { return c.has(realServers) })
 }
 
 // RunAll runs every case, on real servers.
-func RunAll(t *testing.T, d locktest.Kind) { run(t, d, func(*testCase) bool { return true }) }
+func RunAll(t *testing.T, on locktest.Place, filters ...func(*testing.T)) {
+	run(t, on, filters, func(*testCase) bool { return true })
+}
 
 // run runs those cases that have to be alone, and then several at once, beside other suites.
-func run(t *testing.T, d locktest.Kind, wanted func(*testCase) bool) {
+func run(t *testing.T, on locktest.Place, filters []func(*testing.T), wanted func(*testCase) bool) {
+	for _, skip := range filters {
+		skip(t)
+	}
+	d := on(t)
 	rows := slices.SortedStableFunc(slices.Values(faults), func(a, b *testCase) int { return strings.Compare(a.row(), b.row()) })
 	rows = slices.DeleteFunc(rows, func(c *testCase) bool {
 		return !wanted(c) || c.leftOut(d)
