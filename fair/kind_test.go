@@ -1,9 +1,12 @@
 package fair_test
 
 import (
+	"math"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
@@ -13,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/locktest/exclusion"
 	"github.com/holdfast-go/holdfast/internal/locktest/faults"
 	"github.com/holdfast-go/holdfast/internal/locktest/sentinel"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 func TestMain(m *testing.M) { locktest.Main(m, kind) }
@@ -55,3 +59,32 @@ func TestSentinel(t *testing.T)                      { sentinel.Run(t, kind) }
 
 func TestG1_Soak(t *testing.T)                 { exclusion.Run(t, kind) }
 func TestG1_SoakFindsABrokenLock(t *testing.T) { exclusion.RunControl(t, kind) }
+
+const year = 365 * 24 * time.Hour
+
+// The scripts accept every option that New accepts.
+func TestF8_LongestOptionsWork(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	open := func() *fair.Locker {
+		return userLocker(t, client, holdfast.WithLease(100*year), fair.WithWaiterTTL(30*year), fair.WithGrantLease(100*year), holdfast.WithMaxOutage(math.MaxInt64),
+			holdfast.WithFencing(), holdfast.WithFenceExpiry(time.Duration(math.MaxInt64).Truncate(time.Millisecond)), holdfast.WithLocalHandover(100*year))
+	}
+	here, there := open(), open()
+	held, err := here.Lock(t.Context(), "k", holdfast.MaxHold(math.MaxInt64))
+	require.NoError(t, err)
+	next := make(chan error, 1)
+	go func() {
+		l, err := there.TryLockFor(t.Context(), "k", math.MaxInt64)
+		if err == nil {
+			err = l.Unlock(t.Context())
+		}
+		next <- err
+	}()
+	locktest.Await(t, func() bool {
+		s, err := here.Inspect(t.Context(), "k")
+		require.NoError(t, err)
+		return s.Waiting == 1 || len(next) > 0
+	})
+	require.NoError(t, held.Unlock(t.Context()))
+	require.NoError(t, <-next)
+}

@@ -197,23 +197,6 @@ func TestNewRefuses(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	one := []rueidis.Client{client}
-	for want, opts := range map[string][]holdfast.Option{
-		"option is nil":              {nil},
-		"WithLease: 0s":              {holdfast.WithLease(0)},
-		"longer than WithMaxLease":   {multilock.WithMaxLease(time.Second)},
-		"WithMaxLease: 1ms":          {multilock.WithMaxLease(time.Millisecond)},
-		"WithNodeTimeout: 1µs":       {multilock.WithNodeTimeout(time.Microsecond)},
-		"WithLogger: logger is nil":  {holdfast.WithLogger(nil)},
-		"needs WithFencing":          {holdfast.WithFenceExpiry(time.Hour)},
-		"WithLocalHandover: -1ns is": {holdfast.WithLocalHandover(-1)},
-		"WithMaxOutage: -1ns is":     {holdfast.WithMaxOutage(-1)},
-		"WithMaxWaiters: -1 is":      {holdfast.WithMaxWaiters(-1)},
-		"WithClockFaults: -1 of 1":   {multilock.WithClockFaults(-1)},
-		"WithClockFaults: 1 of 1":    {multilock.WithClockFaults(1)},
-	} {
-		_, err := multilock.New(one, opts...)
-		require.ErrorContains(t, err, want)
-	}
 	for n, most := range map[int]int{1: 0, 2: 0, 3: 1, 4: 1, 5: 2, 15: 7} {
 		clients := slices.Repeat(one, n)
 		l, err := multilock.New(clients, multilock.WithClockFaults(most))

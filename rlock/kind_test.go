@@ -1,9 +1,11 @@
 package rlock_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/locktest/cluster"
@@ -42,3 +44,13 @@ func TestSentinel(t *testing.T)                      { sentinel.Run(t, kind) }
 
 func TestG1_Soak(t *testing.T)                 { exclusion.Run(t, kind) }
 func TestG1_SoakFindsABrokenLock(t *testing.T) { exclusion.RunControl(t, kind) }
+
+// On a Redis Cluster, all that belongs to a name has to share its slot.
+func TestPrefix_OnACluster(t *testing.T) {
+	k := kind
+	k.Cluster, k.Prefix = true, "lock{"
+	l := k.Open(t, k.Start(t).Client(t), locktest.Options{})
+	_, err := l.TryLock(t.Context(), "a")
+	require.ErrorContains(t, err, "hash tag")
+	require.NoError(t, l.Do(t.Context(), "a}", func(context.Context) error { return nil }))
+}

@@ -59,20 +59,8 @@ func open(t testing.TB, s *redistest.Server, n int, opts ...holdfast.Option) *se
 	return l
 }
 
-func TestF8_OptionsAreRefused(t *testing.T) {
+func TestF8_PermitsAreRefused(t *testing.T) {
 	client := redistest.Start(t).Client(t)
-	for want, opts := range map[string][]holdfast.Option{
-		"New: WithFencing":            {holdfast.WithFencing()},
-		"WithFenceExpiry needs":       {holdfast.WithFenceExpiry(time.Hour)},
-		"option is nil":               {nil},
-		"WithLease: 0s":               {holdfast.WithLease(0)},
-		"client is not of a Redis Cl": {holdfast.WithShardedPubSub(true)},
-	} {
-		l, err := semaphore.New(client, 3, opts...)
-		require.Nil(t, l)
-		require.ErrorContains(t, err, want)
-		require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
-	}
 	_, err := semaphore.New(nil, 3)
 	require.ErrorContains(t, err, "client is nil")
 	for _, n := range []int{0, -1, semaphore.MaxPermits + 1} {

@@ -54,10 +54,13 @@ func refusedTerms(c *harness) {
 		opts  []holdfast.LockOption
 		names []string
 	}{
+		{[]holdfast.LockOption{nil}, []string{"option is nil"}},
+		{[]holdfast.LockOption{holdfast.FixedLease(0)}, []string{"FixedLease: 0s"}},
 		{[]holdfast.LockOption{holdfast.FixedLease(99 * time.Millisecond)}, []string{"FixedLease", "100ms"}},
 		{[]holdfast.LockOption{holdfast.FixedLease(-time.Second)}, []string{"FixedLease", "-1s"}},
 		{[]holdfast.LockOption{holdfast.FixedLease(time.Second + time.Microsecond)}, []string{"FixedLease", "whole number of milliseconds"}},
 		{[]holdfast.LockOption{holdfast.FixedLease(1<<63 - 1)}, []string{"FixedLease", "longer"}},
+		{[]holdfast.LockOption{holdfast.MaxHold(0)}, []string{"MaxHold: 0s"}},
 		{[]holdfast.LockOption{holdfast.MaxHold(-1)}, []string{"MaxHold", "-1ns"}},
 		{[]holdfast.LockOption{holdfast.FixedLease(time.Second), holdfast.MaxHold(time.Second)}, []string{"FixedLease", "MaxHold", "contradict"}},
 	} {
