@@ -186,10 +186,7 @@ func TestF37_LockAllBehindOneEndpoint(t *testing.T) {
 	set, err := multilock.LockAll(t.Context(), multilock.Keys(l, "{x}a", "{x}b"))
 	require.NoError(t, err)
 	require.NoError(t, set.Unlock(t.Context()))
-	m := server.Do(t, "INFO", "errorstats")
-	info, err := m.ToString()
-	require.NoError(t, err)
-	require.Contains(t, info, "errorstat_CROSSSLOT:count=1\r\n")
+	require.Equal(t, 1, locktest.Stat(t, server, "errorstats", "errorstat_CROSSSLOT:count="))
 }
 
 // The options apply to each lock, except for the wait, which is for all keys.

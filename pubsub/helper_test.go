@@ -2,9 +2,7 @@ package pubsub
 
 import (
 	"log/slog"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -182,20 +180,8 @@ func clients(t *testing.T, srv *redistest.Server, kind string) int {
 }
 
 // calls returns how often the server was asked for a command, refused or not.
-func calls(t *testing.T, srv *redistest.Server, command string) (n int) {
-	t.Helper()
-	reply := srv.Do(t, "INFO", "commandstats")
-	info, err := reply.ToString()
-	require.NoError(t, err)
-	stats := regexp.MustCompile(`cmdstat_` + regexp.QuoteMeta(command) + `:calls=(\d+),.*rejected_calls=(\d+),`)
-	for _, line := range stats.FindAllStringSubmatch(info, -1) {
-		for _, field := range line[1:] {
-			i, err := strconv.Atoi(field)
-			require.NoError(t, err)
-			n += i
-		}
-	}
-	return n
+func calls(t *testing.T, srv *redistest.Server, command string) int {
+	return redistest.Calls(locktest.Text(t, srv, "INFO", "commandstats"))[command]
 }
 
 // known returns how many channels the Subscriber remembers.

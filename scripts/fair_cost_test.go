@@ -1,7 +1,7 @@
 package scripts
 
 import (
-	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -32,16 +32,10 @@ func turn(i int) string {
 // name, refusals included.
 func cost(t testing.TB, s *redistest.Server) map[string]int {
 	t.Helper()
-	calls := map[string]int{}
-	for line := range strings.Lines(text(t, s, "INFO", "commandstats")) {
-		name, rest, _ := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":")
-		var made, refused int
-		var spent, each float64
-		_, err := fmt.Sscanf(rest, "calls=%d,usec=%f,usec_per_call=%f,rejected_calls=%d", &made, &spent, &each, &refused)
-		if err == nil && name != "info" && name != "ping" && !strings.HasPrefix(name, "config") { // what the test asks, and clients at rest
-			calls[name] = made + refused
-		}
-	}
+	calls := redistest.Calls(text(t, s, "INFO", "commandstats"))
+	maps.DeleteFunc(calls, func(name string, _ int) bool { // what the test asks, and clients at rest
+		return name == "info" || name == "ping" || strings.HasPrefix(name, "config")
+	})
 	return calls
 }
 

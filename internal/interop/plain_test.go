@@ -1,8 +1,6 @@
 package interop
 
 import (
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -30,15 +28,15 @@ func (p pair) waiting(n int64) { p.Helper(); awaitWaiters(p.T, p.s, p.kind, p.ke
 func (p pair) asleep(h hand) <-chan answer {
 	p.Helper()
 	s := p.s.of(p, p.key)
-	scripts, heartbeats := calls(p, s, "eval", "evalsha"), calls(p, s, "zcard")
+	before := calls(p, s)
 	wait := h.waits()
 	p.waiting(1)
 	locktest.Await(p, func() bool {
-		switch {
+		switch now := calls(p, s); {
 		case p.kind != "fair":
-			return calls(p, s, "eval", "evalsha") >= scripts+2
-		case h.lang == inGo:
-			return calls(p, s, "zcard") > heartbeats
+			return now["eval"]+now["evalsha"] >= before["eval"]+before["evalsha"]+2
+		case h.lang == inGo: // a heartbeat
+			return now["zcard"] > before["zcard"]
 		}
 		return true
 	})
@@ -92,21 +90,9 @@ func testShared(t *testing.T, s redis, agents []*agent) {
 	}
 }
 
-// calls is how many calls of some commands the server has answered.
-func calls(t testing.TB, s *redistest.Server, commands ...string) (n int) {
-	t.Helper()
-	m := s.Do(t, "INFO", "commandstats")
-	info, err := m.ToString()
-	require.NoError(t, err)
-	for _, name := range commands {
-		if _, rest, ok := strings.Cut(info, "cmdstat_"+name+":calls="); ok {
-			text, _, _ := strings.Cut(rest, ",")
-			more, err := strconv.Atoi(text)
-			require.NoError(t, err)
-			n += more
-		}
-	}
-	return n
+// calls is how often the server was asked for each command.
+func calls(t testing.TB, s *redistest.Server) map[string]int {
+	return redistest.Calls(locktest.Text(t, s, "INFO", "commandstats"))
 }
 
 // Another thread of the holder's process is another owner, too.

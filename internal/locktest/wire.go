@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -288,14 +287,8 @@ func (c *TellingContext) Done() <-chan struct{} {
 func ScriptCalls(t *testing.T, s Topology) int {
 	var all []int
 	for _, one := range s {
-		text := Text(t, one, "INFO", "commandstats")
-		sum := 0
-		for _, calls := range regexp.MustCompile(`cmdstat_eval(?:sha)?:calls=(\d+)`).FindAllStringSubmatch(text, -1) {
-			n, err := strconv.Atoi(calls[1])
-			require.NoError(t, err)
-			sum += n
-		}
-		all = append(all, sum)
+		calls := redistest.Calls(Text(t, one, "INFO", "commandstats"))
+		all = append(all, calls["eval"]+calls["evalsha"])
 	}
 	return SeenByMost(all)
 }

@@ -5,7 +5,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -99,6 +101,22 @@ func (s *Server) Do(t testing.TB, args ...string) rueidis.RedisMessage {
 	}
 	require.NoError(t, err, strings.Join(args, " "))
 	return m
+}
+
+var timesAsked = regexp.MustCompile(`\b(?:rejected_)?calls=(\d+)`)
+
+// Calls is how often a server was asked for each command, refusals included, by its answer to
+// INFO commandstats.
+func Calls(info string) map[string]int {
+	calls := map[string]int{}
+	for line := range strings.Lines(info) {
+		name, stats, _ := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":")
+		for _, asked := range timesAsked.FindAllStringSubmatch(stats, -1) {
+			n, _ := strconv.Atoi(asked[1])
+			calls[name] += n
+		}
+	}
+	return calls
 }
 
 func loading(err error) bool {
