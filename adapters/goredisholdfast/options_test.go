@@ -10,26 +10,27 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/auth"
 	"github.com/redis/go-redis/v9/push"
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/adapters/goredisholdfast"
+	"github.com/holdfast-go/holdfast/internal/lockclient/lockclienttest"
 )
 
 // What becomes of each option of go-redis v9.22. A new version of it has to say so here, and in
 // the package comment.
-var (
-	taken = []string{
+var become = lockclienttest.Becomes{
+	Adapter: "goredisholdfast",
+	Taken: []string{
 		"Network", "Addr", "Addrs", "SentinelAddrs", "MasterName", "IsClusterMode", "DB", "Dialer", "TLSConfig",
 		"Username", "Password", "SentinelUsername", "SentinelPassword",
 		"CredentialsProvider", "CredentialsProviderContext", "StreamingCredentialsProvider",
 		"Protocol", "ClientName", "DisableIdentity", "DisableIndentity", "IdentitySuffix",
 		"DialTimeout", "ReadTimeout", "WriteTimeout", "ClusterStateReloadInterval",
-	}
-	leftAside = []string{
+	},
+	LeftAside: []string{
 		// Repeated commands and dials.
 		"MaxRetries", "MinRetryBackoff", "MaxRetryBackoff", "MaxRedirects", "DialerRetries", "DialerRetryTimeout", "DialerRetryBackoff",
 		// Pools.
@@ -44,9 +45,9 @@ var (
 		// Maintenance; NodeAddress is compared with what its notifications name.
 		"MaintNotificationsConfig", "PushNotificationProcessor", "NodeAddress",
 		"ContextTimeoutEnabled", "UnstableResp3", // the last has no effect in go-redis, either
-	}
-	refused = []string{"OnConnect", "Limiter", "ReplicaOnly", "NewClient", "ClusterSlots"}
-)
+	},
+	Refused: []string{"OnConnect", "Limiter", "ReplicaOnly", "NewClient", "ClusterSlots"},
+}
 
 func TestEachOption(t *testing.T) {
 	eachOption(t, redis.Options{Addr: "a:1", ReadTimeout: time.Second})
@@ -57,11 +58,12 @@ func TestEachOption(t *testing.T) {
 	eachOption(t, redis.UniversalOptions{Addrs: []string{"a:1"}, IsClusterMode: true, ReadTimeout: time.Second}, "IsClusterMode", "DB", "SentinelUsername", "SentinelPassword")
 }
 
-// eachOption gives each option of base, but for some, a value: one that is taken changes the
-// result, one that is left aside does not, and one that is refused is named.
+// eachOption gives each option of base, but for some, a value.
 func eachOption[T any](t *testing.T, base T, but ...string) {
 	is, err := option(&base)
 	require.NoError(t, err)
+	filled := &redis.ClusterOptions{Addrs: []string{"a:1"}}
+	require.NoError(t, redis.NewClusterClient(filled).Close()) // only go-redis can name the type of its ShardPicker
 	typ := reflect.TypeFor[T]()
 	for i := range typ.NumField() {
 		field := typ.Field(i)
@@ -69,23 +71,13 @@ func eachOption[T any](t *testing.T, base T, but ...string) {
 			continue
 		}
 		set := base
-		reflect.ValueOf(&set).Elem().Field(i).Set(some(t, field.Type))
+		reflect.ValueOf(&set).Elem().Field(i).Set(lockclienttest.Some(t, field.Type, redis.CSCStrategy(1), limiter{}, &stream{}, push.NewProcessor(),
+			redis.NewLocalCache(redis.CacheConfig{}), filled.ShardPicker))
 		if field.Name == "Username" { // which goes with a password
 			reflect.ValueOf(&set).Elem().FieldByName("Password").SetString("p")
 		}
-		switch becomes, err := option(&set); {
-		case slices.Contains(refused, field.Name):
-			require.ErrorIs(t, err, holdfast.ErrInvalidArgument, field.Name)
-			require.ErrorContains(t, err, "goredisholdfast: "+field.Name+" ")
-		case slices.Contains(taken, field.Name):
-			require.NoError(t, err, field.Name)
-			require.NotEqual(t, shown(is), shown(becomes), "%v: %s", typ, field.Name)
-		case slices.Contains(leftAside, field.Name):
-			require.NoError(t, err, field.Name)
-			require.Equal(t, shown(is), shown(becomes), "%v: %s", typ, field.Name)
-		default:
-			t.Errorf("%v: %s: is it taken, refused or without meaning for locks?", typ, field.Name)
-		}
+		becomes, err := option(&set)
+		become.Option(t, field.Name, is, becomes, err)
 	}
 }
 
@@ -102,59 +94,6 @@ func option(opts any) (rueidis.ClientOption, error) {
 	}
 }
 
-// shown is o in a form that can be compared: of a function only whether it is there.
-func shown(o rueidis.ClientOption) map[string]any {
-	all, v := map[string]any{}, reflect.ValueOf(o)
-	for i := range v.NumField() {
-		if f := v.Field(i); f.Kind() == reflect.Func {
-			all[v.Type().Field(i).Name] = !f.IsNil()
-		} else {
-			all[v.Type().Field(i).Name] = f.Interface()
-		}
-	}
-	return all
-}
-
-// some returns a value that is not zero.
-func some(t *testing.T, typ reflect.Type) reflect.Value {
-	switch typ {
-	case reflect.TypeFor[time.Duration]():
-		return reflect.ValueOf(1500 * time.Millisecond)
-	case reflect.TypeFor[redis.CSCStrategy]():
-		return reflect.ValueOf(redis.CSCStrategy(1))
-	case reflect.TypeFor[redis.Limiter]():
-		return reflect.ValueOf(limiter{})
-	case reflect.TypeFor[auth.StreamingCredentialsProvider]():
-		return reflect.ValueOf(&stream{})
-	case reflect.TypeFor[push.NotificationProcessor]():
-		return reflect.ValueOf(push.NewProcessor())
-	case reflect.TypeFor[redis.Cache]():
-		return reflect.ValueOf(redis.NewLocalCache(redis.CacheConfig{}))
-	}
-	switch typ.Kind() {
-	case reflect.String:
-		if typ.Name() == "string" {
-			return reflect.ValueOf("unix")
-		}
-	case reflect.Bool:
-		return reflect.ValueOf(true)
-	case reflect.Int:
-		return reflect.ValueOf(2).Convert(typ)
-	case reflect.Slice:
-		return reflect.ValueOf([]string{"b:2"})
-	case reflect.Pointer:
-		return reflect.New(typ.Elem())
-	case reflect.Func:
-		return reflect.MakeFunc(typ, func([]reflect.Value) []reflect.Value { panic("not called") })
-	case reflect.Interface: // of a type that only go-redis can name
-		opts := &redis.ClusterOptions{Addrs: []string{"a:1"}}
-		require.NoError(t, redis.NewClusterClient(opts).Close())
-		return reflect.ValueOf(opts.ShardPicker)
-	}
-	require.FailNow(t, "no value of "+typ.String())
-	return reflect.Value{}
-}
-
 type limiter struct{}
 
 func (limiter) Allow() error       { return nil }
@@ -166,12 +105,12 @@ func TestOptions_SuitLocks(t *testing.T) {
 		o, err := goredisholdfast.ClientOption(&redis.ClusterOptions{Addrs: []string{"a:1"}, ReadOnly: true, RouteRandomly: true, MaxRetries: 9,
 			DialTimeout: slow, ReadTimeout: slow, WriteTimeout: slow, ClusterStateReloadInterval: slow})
 		require.NoError(t, err)
-		require.Equal(t, shown(rueidis.ClientOption{
+		require.Equal(t, lockclienttest.Shown(rueidis.ClientOption{
 			InitAddress: []string{"a:1"}, DisableCache: true, DisableRetry: true, PipelineMultiplex: -1,
 			RingScaleEachConn: 8, ReadBufferEachConn: 32 << 10, WriteBufferEachConn: 32 << 10,
 			ConnWriteTimeout: 3 * time.Second, Dialer: net.Dialer{Timeout: 2 * time.Second},
 			ClusterOption: rueidis.ClusterOption{ShardsRefreshInterval: 5 * time.Second},
-		}), shown(o))
+		}), lockclienttest.Shown(o))
 	}
 	o, err := goredisholdfast.ClientOption(&redis.FailoverOptions{SentinelAddrs: []string{"a:1"}, MasterName: "m", TLSConfig: &tls.Config{}})
 	require.NoError(t, err)
@@ -187,7 +126,7 @@ func TestOptions_OfAClient(t *testing.T) {
 	require.NoError(t, redis.NewClusterClient(opts).Close()) // fills in defaults
 	after, err := goredisholdfast.ClientOption(opts)
 	require.NoError(t, err)
-	require.Equal(t, shown(before), shown(after))
+	require.Equal(t, lockclienttest.Shown(before), lockclienttest.Shown(after))
 
 	one := redis.NewClient(&redis.Options{Addr: "a:1", DialTimeout: time.Second})
 	o, err := goredisholdfast.ClientOption(one.Options())

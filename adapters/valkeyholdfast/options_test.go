@@ -11,22 +11,23 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/adapters/valkeyholdfast"
+	"github.com/holdfast-go/holdfast/internal/lockclient/lockclienttest"
 )
 
 // What becomes of each option of valkey-go v1.0.79. A new version of it has to say so here, and
 // in the package comment.
-var (
-	taken = []string{
+var become = lockclienttest.Becomes{
+	Adapter: "valkeyholdfast",
+	Taken: []string{
 		"InitAddress", "ShuffleInit", "ForceSingleClient", "TLSConfig", "DialFn", "DialCtxFn", "Dialer", "ConnWriteTimeout",
 		"Username", "Password", "AuthCredentialsFn", "SelectDB", "AlwaysRESP2", "ClientName", "ClientSetInfo", "ClientNoEvict",
 		"Sentinel.MasterSet", "Sentinel.Username", "Sentinel.Password", "Sentinel.ClientName", "Sentinel.TLSConfig",
 		"Sentinel.Dialer", "Sentinel.TopologyRefreshInterval",
 		"ClusterOption.ShardsRefreshInterval", "ClusterOption.PreferInitAddressRefresh", "ClusterOption.PreferClusterShards",
 		"Standalone.ReplicaAddress", // there is one server then, and no replica is asked
-	}
-	leftAside = []string{
+	},
+	LeftAside: []string{
 		// Repeated commands.
 		"RetryDelay", "DisableRetry", "ConnLifetime", "ClusterOption.MaxMovedRedirections",
 		// Client-side caches.
@@ -38,12 +39,10 @@ var (
 		"RingScaleEachConn", "ReadBufferEachConn", "WriteBufferEachConn", "MaxFlushDelay", "DisableTCPNoDelay",
 		"DisableAutoPipelining", "AlwaysPipelining",
 		"ClientNoTouch",
-	}
-	refused = []string{"ReplicaOnly", "Standalone.EnableRedirect"}
-)
+	},
+	Refused: []string{"ReplicaOnly", "Standalone.EnableRedirect"},
+}
 
-// Each option that is taken changes the result, one that is left aside does not, and one that is
-// refused is named.
 func TestEachOption(t *testing.T) {
 	base := valkey.ClientOption{InitAddress: []string{"a:1"}}
 	base.Sentinel.MasterSet = "m"
@@ -52,20 +51,9 @@ func TestEachOption(t *testing.T) {
 	each(t, reflect.TypeFor[valkey.ClientOption](), "", nil, func(name string, index []int) {
 		set := base
 		field := reflect.ValueOf(&set).Elem().FieldByIndex(index)
-		field.Set(some(t, field.Type()))
-		switch becomes, err := valkeyholdfast.ClientOption(set); {
-		case slices.Contains(refused, name):
-			require.ErrorIs(t, err, holdfast.ErrInvalidArgument, name)
-			require.ErrorContains(t, err, "valkeyholdfast: "+name+" ")
-		case slices.Contains(taken, name):
-			require.NoError(t, err, name)
-			require.NotEqual(t, shown(is), shown(becomes), name)
-		case slices.Contains(leftAside, name):
-			require.NoError(t, err, name)
-			require.Equal(t, shown(is), shown(becomes), name)
-		default:
-			t.Errorf("%s: is it taken, refused or without meaning for locks?", name)
-		}
+		field.Set(lockclienttest.Some(t, field.Type(), net.Dialer{Timeout: time.Second}))
+		becomes, err := valkeyholdfast.ClientOption(set)
+		become.Option(t, name, is, becomes, err)
 	})
 	_, err = valkeyholdfast.ClientOption(valkey.ClientOption{})
 	require.EqualError(t, err, "valkeyholdfast: InitAddress is empty")
@@ -83,45 +71,6 @@ func each(t *testing.T, typ reflect.Type, prefix string, at []int, f func(name s
 	}
 }
 
-// shown is o in a form that can be compared: of a function only whether it is there.
-func shown(o rueidis.ClientOption) map[string]any {
-	all, v := map[string]any{}, reflect.ValueOf(o)
-	for i := range v.NumField() {
-		if f := v.Field(i); f.Kind() == reflect.Func {
-			all[v.Type().Field(i).Name] = !f.IsNil()
-		} else {
-			all[v.Type().Field(i).Name] = f.Interface()
-		}
-	}
-	return all
-}
-
-// some returns a value that is not zero.
-func some(t *testing.T, typ reflect.Type) reflect.Value {
-	switch typ {
-	case reflect.TypeFor[time.Duration]():
-		return reflect.ValueOf(1500 * time.Millisecond)
-	case reflect.TypeFor[net.Dialer]():
-		return reflect.ValueOf(net.Dialer{Timeout: time.Second})
-	}
-	switch typ.Kind() {
-	case reflect.String:
-		return reflect.ValueOf("some")
-	case reflect.Bool:
-		return reflect.ValueOf(true)
-	case reflect.Int:
-		return reflect.ValueOf(2)
-	case reflect.Slice:
-		return reflect.ValueOf([]string{"b:2", "c:3"})
-	case reflect.Pointer:
-		return reflect.New(typ.Elem())
-	case reflect.Func:
-		return reflect.MakeFunc(typ, func([]reflect.Value) []reflect.Value { panic("not called") })
-	}
-	require.FailNow(t, "no value of "+typ.String())
-	return reflect.Value{}
-}
-
 // What suits locks is set, whatever the options say.
 func TestOptions_SuitLocks(t *testing.T) {
 	for _, slow := range []time.Duration{0, -1, time.Hour} {
@@ -131,12 +80,12 @@ func TestOptions_SuitLocks(t *testing.T) {
 			Dialer: net.Dialer{Timeout: slow, KeepAlive: -1}, ConnWriteTimeout: slow, ClusterOption: valkey.ClusterOption{ShardsRefreshInterval: slow},
 		})
 		require.NoError(t, err)
-		require.Equal(t, shown(rueidis.ClientOption{
+		require.Equal(t, lockclienttest.Shown(rueidis.ClientOption{
 			InitAddress: []string{"a:1"}, ForceSingleClient: true, DisableCache: true, DisableRetry: true, PipelineMultiplex: -1,
 			RingScaleEachConn: 8, ReadBufferEachConn: 32 << 10, WriteBufferEachConn: 32 << 10,
 			ConnWriteTimeout: 3 * time.Second, Dialer: net.Dialer{Timeout: 2 * time.Second},
 			ClusterOption: rueidis.ClusterOption{ShardsRefreshInterval: 5 * time.Second},
-		}), shown(o))
+		}), lockclienttest.Shown(o))
 	}
 }
 
