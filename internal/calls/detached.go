@@ -21,6 +21,14 @@ func Detached[T any](ctx context.Context, c *Calls, name string, call func(conte
 	return Detach(ctx, func(f func()) error { c.Background(f); return nil }, call)
 }
 
+// DetachedOf is Detached for a method of a. It does without a closure, which each lock would allocate.
+func DetachedOf[A, T any](ctx context.Context, c *Calls, name string, a A, call func(A, context.Context) (T, error)) (T, error) {
+	if c.Answering(name) {
+		return call(a, ctx)
+	}
+	return Detached(ctx, c, name, func(ctx context.Context) (T, error) { return call(a, ctx) })
+}
+
 // Detach makes a call on a goroutine of its own, which spawn starts or refuses to, and leaves
 // when ctx ends.
 func Detach[T any](ctx context.Context, spawn func(func()) error, call func(context.Context) (T, error)) (T, error) {

@@ -43,13 +43,16 @@ func (a Attempt) Known() error {
 	return holdfast.ErrNotAcquired
 }
 
-// Attempt makes one attempt. If it may have been carried out, or its reply came too late, it
-// leaves an orphan, which the caller must undo.
-func (e *Engine) Attempt(ctx context.Context, k *Key, t Terms, reserve int64) Attempt {
-	owner, start := e.NewOwner(), time.Now()
-	reply, err := e.acquire(ctx, k.Name, owner, t, reserve)
+// Try makes one attempt. If it may have been carried out, or its reply came too late, it leaves an
+// orphan, which the caller must undo.
+func (e *Engine) Try(ctx context.Context, k *Key, t Terms, reserve int64) Attempt {
+	a, start := acquiring{e, k.Name, e.NewOwner(), t, reserve}, time.Now()
+	reply, err := scripts.Acquired{}, errHeldBack
+	if e.Calls.Answering(k.Name) || e.undoingOf(k.Name, false).awaitRoom(ctx) {
+		reply, err = calls.DetachedOf(ctx, e.Calls, k.Name, a, acquiring.send)
+	}
 	e.observer.callEnded(ctx, k.Name, err)
-	return e.judge(k, owner, t, start, reply, err)
+	return e.judge(k, a.owner, t, start, reply, err)
 }
 
 // NewOwner mints an identity that is never used again. The leading zero tells our
@@ -61,24 +64,21 @@ func (e *Engine) NewOwner() string {
 	return string(append(b, e.OwnerSuffix...))
 }
 
-func (e *Engine) acquire(ctx context.Context, name, owner string, t Terms, reserve int64) (scripts.Acquired, error) {
-	if e.Calls.Answering(name) { // as calls.Detached, but without its closure
-		return e.ask(ctx, name, owner, t, reserve)
-	}
-	if !e.undoingOf(name, false).awaitRoom(ctx) {
-		return scripts.Acquired{}, errHeldBack
-	}
-	return calls.Detached(ctx, e.Calls, name, func(ctx context.Context) (scripts.Acquired, error) {
-		return e.ask(ctx, name, owner, t, reserve)
-	})
+// acquiring is the call of an attempt.
+type acquiring struct {
+	engine      *Engine
+	name, owner string
+	terms       Terms
+	reserve     int64
 }
 
-func (e *Engine) ask(ctx context.Context, name, owner string, t Terms, reserve int64) (scripts.Acquired, error) {
-	if t.beside == nil {
-		return e.backend.Acquire(ctx, name, owner, t.Lease, reserve)
+func (a acquiring) send(ctx context.Context) (scripts.Acquired, error) {
+	writer := a.terms.beside
+	if writer == nil {
+		return a.engine.backend.Acquire(ctx, a.name, a.owner, a.terms.Lease, a.reserve)
 	}
-	reply, err := e.backend.(ReaderBackend).AcquireBeside(ctx, name, owner, t.beside.Owner(), t.Lease)
-	reply.Fence, reply.FenceEnd = t.beside.Fence(), t.beside.Fence()
+	reply, err := a.engine.backend.(ReaderBackend).AcquireBeside(ctx, a.name, a.owner, writer.Owner(), a.terms.Lease)
+	reply.Fence, reply.FenceEnd = writer.Fence(), writer.Fence()
 	return reply, err
 }
 

@@ -153,7 +153,7 @@ func (e *Engine) firstAttempt(ctx context.Context, k *Key, t Terms, onPlace func
 		lease = e.shareAgain(bounded, k, t)
 	}
 	if lease == nil {
-		a = e.Attempt(bounded, k, t, 1)
+		a = e.Try(bounded, k, t, 1)
 	}
 	done()
 

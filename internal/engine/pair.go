@@ -68,7 +68,7 @@ func (e *Engine) beside(ctx context.Context, name string, t Terms, writer *entry
 		k.Unlock()
 	}()
 	err = e.RideOut(ctx, wait, func(ctx context.Context) error {
-		a := e.Attempt(ctx, k, t, 1)
+		a := e.Try(ctx, k, t, 1)
 		k.Lock()
 		lease = e.Take(k, a, e.Calls.At(a.Start))
 		closed := k.closed

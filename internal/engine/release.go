@@ -153,18 +153,16 @@ type releasing struct {
 }
 
 func (r *releasing) attempt(ctx context.Context) (err error) {
-	e := r.engine
-	if e.Calls.Answering(r.hold.Key.Name) { // as calls.Detached, but without its closure
-		r.reply, err = e.discipline.Release(ctx, r.hold, r.lastFence)
-	} else {
-		r.reply, err = calls.Detached(ctx, e.Calls, r.hold.Key.Name, func(ctx context.Context) (scripts.Released, error) {
-			return e.discipline.Release(ctx, r.hold, r.lastFence)
-		})
-	}
-	e.observer.callEnded(ctx, r.hold.Key.Name, err)
-	err = e.Calls.NotePublic(r.hold.Key.Name, err)
+	e, name := r.engine, r.hold.Key.Name
+	r.reply, err = calls.DetachedOf(ctx, e.Calls, name, r, (*releasing).send)
+	e.observer.callEnded(ctx, name, err)
+	err = e.Calls.NotePublic(name, err)
 	r.doubt = r.doubt || scripts.OutcomeOf(err).MayHaveRun()
 	return err
+}
+
+func (r *releasing) send(ctx context.Context) (scripts.Released, error) {
+	return r.engine.discipline.Release(ctx, r.hold, r.lastFence)
 }
 
 // result judges an answered release. A hold that Redis did not find was lost. There are two

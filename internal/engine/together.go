@@ -76,7 +76,7 @@ func (e *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 		owners[i] = e.NewOwner()
 	}
 	start := time.Now()
-	ok, err := false, error(errHeldBack)
+	ok, err := false, errHeldBack
 	if e.undoingOf(names[0], false).awaitRoom(bounded) {
 		ok, err = calls.Detached(bounded, e.Calls, "", func(ctx context.Context) (bool, error) {
 			return backend.AcquireAll(ctx, names, owners, t.Lease)

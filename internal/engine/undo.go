@@ -30,7 +30,7 @@ const (
 )
 
 // errHeldBack says why an acquire was not sent.
-var errHeldBack = heldBack{errors.New("redis does not answer, and too many attempts wait to be undone")}
+var errHeldBack error = heldBack{errors.New("redis does not answer, and too many attempts wait to be undone")}
 
 type heldBack struct{ error }
 

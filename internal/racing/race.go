@@ -89,7 +89,7 @@ func (d *racing) run(k *engine.Key) {
 		seen = r.seen()
 		a := d.clear(r, k.Name)
 		if a.Err == nil {
-			a = d.engine.Attempt(d.engine.Calls.Context(), k, asked, d.engine.FencesToReserve(asked))
+			a = d.engine.Try(d.engine.Calls.Context(), k, asked, d.engine.FencesToReserve(asked))
 			r.orphan = a.Orphan
 		}
 		if d.deliver(k, r, a, asked) {
@@ -151,7 +151,7 @@ func (d *racing) widen(k *engine.Key, r *race) {
 		asked := w.Terms
 		r.extra++
 		k.Go(func() {
-			a := d.engine.Attempt(d.engine.Calls.Context(), k, asked, d.engine.FencesToReserve(asked))
+			a := d.engine.Try(d.engine.Calls.Context(), k, asked, d.engine.FencesToReserve(asked))
 			d.engine.Undo(a.Orphan)
 			k.Lock()
 			defer k.Unlock()
