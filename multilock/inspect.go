@@ -5,15 +5,12 @@ import (
 	"iter"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // Inspect returns the holder of key on a quorum of nodes; see [holdfast.Operator]. It costs
 // one round trip to each node, at the same time.
 func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
-	return l.engine.Inspect(ctx, key, func(_ context.Context, name string) (scripts.Holder, error) {
-		return l.quorum.Inspect(name)
-	})
+	return l.engine.Inspect(ctx, key, l.quorum.Inspect)
 }
 
 // Locks returns the locks held on a quorum of nodes whose keys begin with prefix; see
@@ -27,9 +24,7 @@ func (l *Locker) Locks(ctx context.Context, prefix string) iter.Seq2[holdfast.St
 // ForceUnlock, for operators, frees key from any holder and reports whether it was held; see
 // [holdfast.Operator]. It costs one round trip to each node, at the same time.
 func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
-	return l.engine.Force(ctx, key, func(_ context.Context, name string) (bool, error) {
-		return l.quorum.ForceRelease(name)
-	})
+	return l.engine.Force(ctx, key, l.quorum.ForceRelease)
 }
 
 // Nodes, for operators, returns the state of all nodes, in the order of the clients. It changes

@@ -12,8 +12,8 @@ import (
 )
 
 // Inspect returns the holder of key on a quorum of nodes, or the zero Holder.
-func (q *Quorum) Inspect(key string) (scripts.Holder, error) {
-	replies, err := all(q, q.quorum, func(n *node) (scripts.Holder, error) {
+func (q *Quorum) Inspect(ctx context.Context, key string) (scripts.Holder, error) {
+	replies, err := all(ctx, q, q.quorum, func(n *node) (scripts.Holder, error) {
 		return call(q.bounded(0), n, func(ctx context.Context) (scripts.Holder, error) { return n.script.Inspect(ctx, key) })
 	})
 	if held := q.agreed(replies); held.Owner != "" {
@@ -42,9 +42,9 @@ func (q *Quorum) agreed(replies []scripts.Holder) scripts.Holder {
 }
 
 // ForceRelease frees key on all nodes that answer, which must be a quorum. With fewer, it
-// is not known whether a quorum still has a hold.
-func (q *Quorum) ForceRelease(key string) (existed bool, err error) {
-	replies, err := all(q, q.quorum, func(n *node) (bool, error) {
+// is not known whether a quorum still has a hold. It goes on after the end of ctx, unheard.
+func (q *Quorum) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
+	replies, err := all(ctx, q, q.quorum, func(n *node) (bool, error) {
 		return call(q.bounded(0), n, func(ctx context.Context) (bool, error) { return n.script.ForceRelease(ctx, key) })
 	})
 	if e := (*Error)(nil); errors.As(err, &e) && e.yes > 0 {
@@ -65,7 +65,7 @@ func (q *Quorum) DeclareNothingHeld(ctx context.Context) error {
 			n.guard.forget()
 		}
 	}()
-	marked, err := all(q, len(q.nodes), func(n *node) (scripts.Standing, error) {
+	marked, err := all(ctx, q, len(q.nodes), func(n *node) (scripts.Standing, error) {
 		reply, err := n.checkNow(ctx, n.mark)
 		if err == nil {
 			err = n.fit(reply)
@@ -82,7 +82,7 @@ func (q *Quorum) DeclareNothingHeld(ctx context.Context) error {
 	if slices.ContainsFunc(marked, func(s scripts.Standing) bool { return !quarantined(s) }) {
 		return errInUse
 	}
-	_, err = all(q, len(q.nodes), func(n *node) (scripts.Standing, error) {
+	_, err = all(ctx, q, len(q.nodes), func(n *node) (scripts.Standing, error) {
 		reply, err := n.checkNow(ctx, func(ctx context.Context) (scripts.Standing, *scripts.Vote, error) {
 			return n.check(ctx, scripts.Activate, marked[n.index].Incarnation)
 		})

@@ -97,7 +97,7 @@ func TestClosedNodesAreNotWaitedFor(t *testing.T) {
 			asked++
 		}
 		require.Equal(t, len(c.nodes), asked)
-		_, err := c.Inspect("k")
+		_, err := c.Inspect(t.Context(), "k")
 		require.Equal(t, scripts.Refused, scripts.OutcomeOf(err), "%v", err)
 		for i, n := range c.Nodes(t.Context()) {
 			require.Equal(t, holdfast.NodeStatus{Node: c.nodes[i].name, Err: errClosed}, n)

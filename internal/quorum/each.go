@@ -3,6 +3,9 @@ package quorum
 import (
 	"context"
 	"iter"
+	"slices"
+
+	"github.com/holdfast-go/holdfast/internal/calls"
 )
 
 type answer[T any] struct {
@@ -42,10 +45,11 @@ func each[T any](ctx context.Context, q *Quorum, nodes []*node, f func(*node) (T
 	}
 }
 
-// all runs f for all nodes, and returns their answers. It fails if fewer than need are good.
-func all[T any](q *Quorum, need int, f func(*node) (T, error)) (replies []T, err error) {
-	replies, errs, good := make([]T, len(q.nodes)), make([]error, len(q.nodes)), 0
-	for a := range each(context.Background(), q, q.nodes, f) {
+// all runs f for all nodes, and returns their answers by the end of ctx. It fails if fewer than need are
+// good.
+func all[T any](ctx context.Context, q *Quorum, need int, f func(*node) (T, error)) (replies []T, err error) {
+	replies, errs, good := make([]T, len(q.nodes)), slices.Repeat([]error{calls.ErrNoAnswer}, len(q.nodes)), 0
+	for a := range each(ctx, q, q.nodes, f) {
 		replies[a.n.index], errs[a.n.index] = a.reply, a.err
 		if a.err == nil {
 			good++

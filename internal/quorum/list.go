@@ -18,7 +18,8 @@ func (q *Quorum) Scans(_ context.Context, match string) ([]scripts.Scan, error) 
 	}
 	readers := make([]reader, len(q.nodes))
 	return []scripts.Scan{{Page: func(context.Context, uint64) (whole scripts.Page, err error) {
-		pages, err := all(q, q.quorum, func(n *node) (page scripts.Page, err error) {
+		// It waits for all nodes, as each reads one page at a time.
+		pages, err := all(context.Background(), q, q.quorum, func(n *node) (page scripts.Page, err error) {
 			r := &readers[n.index]
 			if r.over {
 				return page, r.err
@@ -47,8 +48,8 @@ func (q *Quorum) Scans(_ context.Context, match string) ([]scripts.Scan, error) 
 }
 
 // InspectEach returns what Inspect does, for each of names. It costs one round trip to each node.
-func (q *Quorum) InspectEach(_ context.Context, names []string) ([]scripts.Result[scripts.Holder], error) {
-	replies, err := all(q, q.quorum, func(n *node) ([]scripts.Result[scripts.Holder], error) {
+func (q *Quorum) InspectEach(ctx context.Context, names []string) ([]scripts.Result[scripts.Holder], error) {
+	replies, err := all(ctx, q, q.quorum, func(n *node) ([]scripts.Result[scripts.Holder], error) {
 		return call(q.bounded(0), n, func(ctx context.Context) ([]scripts.Result[scripts.Holder], error) {
 			return n.script.InspectEach(ctx, names)
 		})

@@ -243,7 +243,7 @@ func TestRepairBringsTheLabel(t *testing.T) {
 		settle()
 		for i := range r.servers { // that the label has not reached yet
 			r.do(i, "HSET", "k", ownX, "1 usual")
-			held, err := x.Inspect("k")
+			held, err := x.Inspect(t.Context(), "k")
 			require.NoError(t, err)
 			require.Equal(t, "its own", held.Label)
 			r.do(i, "HSET", "k", ownX, "1 its own")
