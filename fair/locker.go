@@ -14,10 +14,7 @@ import (
 
 // Locker locks keys on one Redis, a Sentinel set or a Redis Cluster. Redis and the other lockers see
 // it as one client. Safe for concurrent use. One locker per process and Redis is enough.
-type Locker struct {
-	engine  *engine.Engine
-	backend *single.Queued
-}
+type Locker struct{ engine *engine.Engine }
 
 // New returns a locker on the Redis of client, of any mode. The caller keeps the client,
 // may share it, and closes it after the locker. New makes no call to Redis.
@@ -29,8 +26,8 @@ func New(client rueidis.Client, opts ...holdfast.Option) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, backend := single.NewQueued(client, c, q)
-	return &Locker{engine: e, backend: backend}, nil
+	e, _ := single.NewQueued(client, c, q)
+	return &Locker{e}, nil
 }
 
 // Do locks key, runs f with a context that is bound to the lease, and unlocks; see
@@ -70,7 +67,7 @@ func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration,
 // Inspect returns the holder of key and the length of its queue; see [holdfast.Operator]. It
 // costs one round trip.
 func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
-	return l.engine.Inspect(ctx, key, l.backend.Inspect)
+	return l.engine.Inspect(ctx, key)
 }
 
 // Locks returns the held locks whose keys begin with prefix, with the lengths of their queues;
@@ -85,16 +82,12 @@ func (l *Locker) Locks(ctx context.Context, prefix string) iter.Seq2[holdfast.St
 // holder, and that has not been told yet, goes to the end of the queue. It costs one round
 // trip.
 func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
-	return l.engine.Force(ctx, key, l.backend.ForceRelease)
+	return l.engine.ForceUnlock(ctx, key)
 }
 
 // Close releases what is held, ends leases and waits with ErrClosed, and waits for the
 // locker's goroutines; see [holdfast.Operator].
-func (l *Locker) Close() error {
-	err := l.engine.Close()
-	l.backend.Close()
-	return err
-}
+func (l *Locker) Close() error { return l.engine.Close() }
 
 // For multilock.LockAll, which checks all keys first.
 func init() { engine.Register(func(l *Locker) *engine.Engine { return l.engine }) }

@@ -3,6 +3,7 @@ package multilock
 import (
 	"context"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -63,7 +64,6 @@ func New(clients []rueidis.Client, opts ...holdfast.Option) (*Locker, error) {
 var _ interface {
 	racing.Splitting
 	engine.Drains
-	engine.Lists
 } = (*quorum.Quorum)(nil)
 
 func newLocker(clients []rueidis.Client, c engine.Config, settings quorum.Config) *Locker {
@@ -123,13 +123,37 @@ func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration,
 	return l.engine.TryLockFor(ctx, key, wait, opts...)
 }
 
+// Inspect returns the holder of key on a quorum of nodes; see [holdfast.Operator]. It costs
+// one round trip to each node, at the same time.
+func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
+	return l.engine.Inspect(ctx, key)
+}
+
+// Locks returns the locks held on a quorum of nodes whose keys begin with prefix; see
+// [holdfast.Operator]. Of the nodes that answer, a quorum must name the same owner. If too few
+// answer, the last error is a [*holdfast.QuorumError]. It costs one round trip to each node
+// for each 1000 names that it has, and one for each 256 that may be locks.
+func (l *Locker) Locks(ctx context.Context, prefix string) iter.Seq2[holdfast.Status, error] {
+	return l.engine.Locks(ctx, prefix)
+}
+
+// ForceUnlock, for operators, frees key from any holder and reports whether it was held; see
+// [holdfast.Operator]. It costs one round trip to each node, at the same time.
+func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
+	return l.engine.ForceUnlock(ctx, key)
+}
+
+// Nodes, for operators, returns the state of all nodes, in the order of the clients. It changes
+// nothing. A node that does not answer within a second has an error. It costs up to three round
+// trips to each node, on a connection of its own.
+func (l *Locker) Nodes(ctx context.Context) []holdfast.NodeStatus { return l.quorum.Nodes(ctx) }
+
 // Close releases what is held, ends leases and waits with ErrClosed, and waits for the
 // locker's goroutines; see [holdfast.Operator]. ErrUnknown also names keys that only some nodes
 // may still have, and one of these nodes: another may have the lock. It closes the clients that
 // [Open] made.
 func (l *Locker) Close() error {
 	err := l.engine.Close()
-	l.quorum.Close()
 	closeAll(l.opened)
 	return err
 }

@@ -18,7 +18,6 @@ import (
 type Locker struct {
 	engine  *engine.Engine // of the writers
 	readers *RLocker
-	backend *single.ReadWrite
 }
 
 // RLocker locks the keys of its Locker for readers. Safe for concurrent use.
@@ -34,8 +33,8 @@ func New(client rueidis.Client, opts ...holdfast.Option) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	readers, writers, backend := single.NewReadWrite(client, c)
-	return &Locker{engine: writers, readers: &RLocker{readers}, backend: backend}, nil
+	readers, writers, _ := single.NewReadWrite(client, c)
+	return &Locker{writers, &RLocker{readers}}, nil
 }
 
 // RLocker returns the locker for readers, always the same one.
@@ -97,7 +96,7 @@ func (l *RLocker) TryLockFor(ctx context.Context, key string, wait time.Duration
 // Inspect returns who holds key: the writer, or else one of the readers, and how many holds readers
 // have; see [holdfast.Operator]. It costs one round trip.
 func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
-	return l.engine.Inspect(ctx, key, l.backend.Inspect)
+	return l.engine.Inspect(ctx, key)
 }
 
 // Locks returns the held read/write locks whose keys begin with prefix; see [holdfast.Operator].
@@ -110,16 +109,12 @@ func (l *Locker) Locks(ctx context.Context, prefix string) iter.Seq2[holdfast.St
 // ForceUnlock, for operators, frees key from its writer and all readers, and reports whether it was
 // held; see [holdfast.Operator]. It costs one round trip.
 func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
-	return l.engine.Force(ctx, key, l.backend.ForceRelease)
+	return l.engine.ForceUnlock(ctx, key)
 }
 
 // Close releases what readers and writers hold, ends leases and waits with ErrClosed, and waits
 // for the locker's goroutines; see [holdfast.Operator].
-func (l *Locker) Close() error {
-	err := l.engine.Close()
-	l.backend.Close()
-	return err
-}
+func (l *Locker) Close() error { return l.engine.Close() }
 
 // For multilock.LockAll, which checks all keys first.
 func init() {

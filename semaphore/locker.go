@@ -94,7 +94,7 @@ func (l *Locker) Resize(ctx context.Context, key string, n int) error {
 // Inspect returns how many permits key has, who holds them, and how many wait in this locker; see
 // [holdfast.Operator]. It costs one round trip.
 func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
-	return l.engine.Inspect(ctx, key, l.backend.Inspect)
+	return l.engine.Inspect(ctx, key)
 }
 
 // Locks returns the semaphores with taken permits whose keys begin with prefix; see
@@ -107,16 +107,12 @@ func (l *Locker) Locks(ctx context.Context, prefix string) iter.Seq2[holdfast.St
 // ForceUnlock, for operators, takes back all permits of key and reports whether any was taken; see
 // [holdfast.Operator]. A number that Resize has set stays. It costs one round trip.
 func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
-	return l.engine.Force(ctx, key, l.backend.ForceRelease)
+	return l.engine.ForceUnlock(ctx, key)
 }
 
 // Close gives back what is held, ends leases and waits with ErrClosed, and waits for the locker's
 // goroutines; see [holdfast.Operator].
-func (l *Locker) Close() error {
-	err := l.engine.Close()
-	l.backend.Close()
-	return err
-}
+func (l *Locker) Close() error { return l.engine.Close() }
 
 // For multilock.LockAll, which checks all keys first.
 func init() { engine.Register(func(l *Locker) *engine.Engine { return l.engine }) }

@@ -25,6 +25,19 @@ type Backend interface {
 	// Abandoned reports an owner that may still be in Redis, and that the engine will no
 	// longer release.
 	Abandoned(name, owner string)
+
+	// Inspect returns the holder of name.
+	Inspect(ctx context.Context, name string) (scripts.Holder, error)
+	// InspectEach returns the holders of the keys of these names.
+	InspectEach(ctx context.Context, names []string) ([]scripts.Result[scripts.Holder], error)
+	// Scans returns what reads the names that match a pattern as of SCAN.
+	Scans(ctx context.Context, match string) ([]scripts.Scan, error)
+	// ForceRelease frees name from any holder, and reports whether it was held.
+	ForceRelease(ctx context.Context, name string) (existed bool, err error)
+
+	// Close ends what the backend has besides calls, as subscriptions. No call follows. The engine of
+	// the writers closes that of the readers too.
+	Close()
 }
 
 // AcquiresAll is a [Backend] that can take several keys in one call.

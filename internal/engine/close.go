@@ -41,8 +41,9 @@ func (e *Engine) close() error {
 		}
 	})
 	readers.Wait()
-	if e.writers == nil {
+	if e.writers == nil { // what the halves share
 		e.observer.close()
+		e.backend.Close()
 	}
 	return errors.Join(failed, e.remains.error())
 }

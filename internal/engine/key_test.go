@@ -23,6 +23,7 @@ type obedient struct {
 
 func (o obedient) Calls() *calls.Calls    { return o.calls }
 func (obedient) Abandoned(string, string) {}
+func (obedient) Close()                   {}
 
 func (o obedient) Release(_ context.Context, h *Hold, _ int64) (scripts.Released, error) {
 	o.released <- h.Owner

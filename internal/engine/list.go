@@ -13,14 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Lists is a backend that can list held keys. Those of all lock kinds can.
-type Lists interface {
-	// Scans returns what reads the names that match a pattern as of SCAN.
-	Scans(ctx context.Context, match string) ([]scripts.Scan, error)
-	// InspectEach returns the holders of the keys of these names.
-	InspectEach(ctx context.Context, names []string) ([]scripts.Result[scripts.Holder], error)
-}
-
 // inspected is how many keys are asked for in a round trip. Other calls on the connection wait
 // for them, about a millisecond.
 const inspected = 256
@@ -34,9 +26,8 @@ func (e *Engine) Locks(caller context.Context, prefix string) iter.Seq2[holdfast
 // goes on with the next key, or with the next server if the error is not of a key.
 func (e *Engine) Matching(caller context.Context, match string) iter.Seq2[holdfast.Status, error] {
 	return func(yield func(holdfast.Status, error) bool) {
-		backend := e.backend.(Lists)
 		scans, err := call(caller, e, "", func(ctx context.Context) ([]scripts.Scan, error) {
-			return backend.Scans(ctx, scripts.Literal(e.Prefix)+match)
+			return e.backend.Scans(ctx, scripts.Literal(e.Prefix)+match)
 		})
 		if err != nil {
 			yield(holdfast.Status{}, errs.Of("list", match, err))
@@ -44,7 +35,7 @@ func (e *Engine) Matching(caller context.Context, match string) iter.Seq2[holdfa
 		}
 		seen := make(map[string]bool)
 		for _, scan := range scans {
-			for status, err := range e.locksOf(caller, backend, scan) {
+			for status, err := range e.locksOf(caller, scan) {
 				switch {
 				case status.Key == "" && scan.Server != "":
 					err = fmt.Errorf("%s: %w", scan.Server, err)
@@ -63,7 +54,7 @@ func (e *Engine) Matching(caller context.Context, match string) iter.Seq2[holdfa
 
 // locksOf yields the locks of one server, some perhaps twice, with errors that name the key. An
 // error without a key is the last.
-func (e *Engine) locksOf(caller context.Context, backend Lists, scan scripts.Scan) iter.Seq2[holdfast.Status, error] {
+func (e *Engine) locksOf(caller context.Context, scan scripts.Scan) iter.Seq2[holdfast.Status, error] {
 	return func(yield func(holdfast.Status, error) bool) {
 		for cursor := uint64(0); ; {
 			page, err := call(caller, e, "", func(ctx context.Context) (scripts.Page, error) { return scan.Page(ctx, cursor) })
@@ -73,7 +64,7 @@ func (e *Engine) locksOf(caller context.Context, backend Lists, scan scripts.Sca
 			}
 			for names := range slices.Chunk(page.Names, inspected) {
 				holders, err := call(caller, e, "", func(ctx context.Context) ([]scripts.Result[scripts.Holder], error) {
-					return backend.InspectEach(ctx, names)
+					return e.backend.InspectEach(ctx, names)
 				})
 				if err != nil {
 					yield(holdfast.Status{}, err)

@@ -49,17 +49,17 @@ func call[T any](caller context.Context, e *Engine, name string, f func(context.
 	return value, err
 }
 
-// Inspect is Call for an f that returns the holder of key.
-func (e *Engine) Inspect(caller context.Context, key string, f func(ctx context.Context, name string) (scripts.Holder, error)) (holdfast.Status, error) {
+// Inspect returns the holder of key.
+func (e *Engine) Inspect(caller context.Context, key string) (holdfast.Status, error) {
 	return Call(caller, e, "inspect", key, func(ctx context.Context, name string) (holdfast.Status, error) {
-		reply, err := f(ctx, name)
+		reply, err := e.backend.Inspect(ctx, name)
 		return e.statusOf(key, reply), err
 	})
 }
 
-// Force is Call for an f that frees key from any holder. If f succeeds, the leases that
-// this locker had on key before the call, those of readers too, end immediately.
-func (e *Engine) Force(caller context.Context, key string, f func(ctx context.Context, name string) (bool, error)) (bool, error) {
+// ForceUnlock frees key from any holder. If that succeeds, the leases that this locker had on key
+// before the call, those of readers too, end immediately.
+func (e *Engine) ForceUnlock(caller context.Context, key string) (bool, error) {
 	name := e.Prefix + key
 	var holds []*Hold
 	for _, half := range []*Engine{e, e.readers} {
@@ -67,7 +67,7 @@ func (e *Engine) Force(caller context.Context, key string, f func(ctx context.Co
 			half.With(name, func(k *Key) { holds = slices.AppendSeq(holds, k.holds()) })
 		}
 	}
-	held, err := Call(caller, e, "force-unlock", key, f)
+	held, err := Call(caller, e, "force-unlock", key, e.backend.ForceRelease)
 	for _, h := range holds {
 		if err == nil {
 			h.Key.engine.lose(h, errs.ErrForced)

@@ -83,8 +83,7 @@ func (q *Quorum) awaitShort() {
 	q.short.Wait()
 }
 
-// Close lets short work end, gives up the other calls, and waits for the goroutines. Close the
-// engine first.
+// Close lets short work end, gives up the other calls, and waits for the goroutines.
 func (q *Quorum) Close() {
 	q.awaitShort()
 	q.mu.Lock()

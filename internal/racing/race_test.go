@@ -20,6 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type nowhere struct{ Backend }
 
 func (nowhere) Calls() *calls.Calls { return calls.New(time.Minute, nil) }
+func (nowhere) Close()              {}
 
 func discipline(t *testing.T) *racing {
 	c, err := engine.Configure("test", "New", nil, nil)

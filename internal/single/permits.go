@@ -23,10 +23,7 @@ type Permits struct {
 	ends     *batcher[none, scripts.ReleaseRequest, scripts.Released]
 }
 
-var _ interface {
-	engine.AsksPolicy
-	engine.Lists
-} = (*Permits)(nil)
+var _ engine.AsksPolicy = (*Permits)(nil)
 
 // NewPermits returns an engine on the Redis of client for keys with n permits, and its backend.
 func NewPermits(client rueidis.Client, c engine.Config, n int) (*engine.Engine, *Permits) {

@@ -22,10 +22,7 @@ type Queued struct {
 	leaves   *batcher[none, scripts.KeyOwner, scripts.FairReleased] // of a single owner in doubt
 }
 
-var _ interface {
-	engine.AsksPolicy
-	engine.Lists
-} = (*Queued)(nil)
+var _ engine.AsksPolicy = (*Queued)(nil)
 
 // NewQueued returns an engine on the Redis of client, and its backend.
 func NewQueued(client rueidis.Client, c engine.Config, own queueing.Config) (*engine.Engine, *Queued) {

@@ -27,10 +27,7 @@ type Racing struct {
 	ends     *batcher[none, scripts.ReleaseRequest, scripts.Released]
 }
 
-var _ interface {
-	engine.AsksPolicy
-	engine.Lists
-} = (*Racing)(nil)
+var _ engine.AsksPolicy = (*Racing)(nil)
 
 // NewRacing returns an engine on the Redis of client, and its backend.
 func NewRacing(client rueidis.Client, c engine.Config) (*engine.Engine, *Racing) {
@@ -109,7 +106,7 @@ func (s *server) Calls() *calls.Calls { return s.calls }
 // lease.
 func (s *server) Abandoned(string, string) {}
 
-// Close ends the subscriptions. Close the engine first.
+// Close ends the subscriptions.
 func (s *server) Close() { s.subscriber.Close() }
 
 // Acquire takes a free key, alone or in a batch.

@@ -43,7 +43,6 @@ type wish struct{ noted atomic.Bool }
 
 var _ interface {
 	engine.AsksPolicy
-	engine.Lists
 	engine.ReaderBackend
 } = (*ReadWrite)(nil)
 
