@@ -17,7 +17,7 @@ import (
 // attempts go on for as long as the hold could last. In doubt, the hold was acquired too late: a
 // failed round has already given itself up.
 func (q *Quorum) End(ctx context.Context, e scripts.ReleaseRequest) (scripts.Released, error) {
-	h := q.holds.get(e.Owner)
+	h := q.holdOf(e.Owner)
 	if h == nil {
 		return scripts.Released{}, nil
 	}
@@ -44,7 +44,7 @@ func (q *Quorum) End(ctx context.Context, e scripts.ReleaseRequest) (scripts.Rel
 			refused++
 		}
 		if reply, enough, _ := h.outcome(q); enough {
-			q.holds.drop(e.Owner)
+			q.holds.Delete(e.Owner)
 			return reply, nil
 		}
 	}
@@ -55,13 +55,13 @@ func (q *Quorum) End(ctx context.Context, e scripts.ReleaseRequest) (scripts.Rel
 	if refused >= q.lostAt() {
 		return scripts.Released{}, q.newError(q.quorum, errs) // to be tried again, until the engine calls Abandoned
 	}
-	q.holds.drop(e.Owner)
+	q.holds.Delete(e.Owner)
 	return reply, nil // if not ours, the quorum was lost
 }
 
 // Abandoned releases, in the background, a hold that is over.
 func (q *Quorum) Abandoned(_, owner string) {
-	if h := q.holds.get(owner); h != nil {
+	if h := q.holdOf(owner); h != nil {
 		q.giveUp(h, true)
 	}
 }
@@ -91,7 +91,7 @@ func (q *Quorum) Drain(ctx context.Context, remain func(key string, why error)) 
 // giveUp ends a hold in the background. It does not wait for the nodes, as many rounds fail
 // while nodes hang.
 func (q *Quorum) giveUp(h *hold, notify bool) {
-	q.holds.drop(h.owner)
+	q.holds.Delete(h.owner)
 	for _, n := range q.finish(h, notify, 0) {
 		n.end(h, func(n *node, _ released, err error) {
 			if err != nil {

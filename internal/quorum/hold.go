@@ -228,26 +228,9 @@ func (h *hold) forgotten(n *node) bool {
 	return h.over && h.parts[n.index] == (part{})
 }
 
-// holds are the live holds, and those with a round under way, by owner.
-type holds struct {
-	mu sync.Mutex
-	m  map[string]*hold // guarded by mu
-}
-
-func (hs *holds) put(h *hold) {
-	hs.mu.Lock()
-	defer hs.mu.Unlock()
-	hs.m[h.owner] = h
-}
-
-func (hs *holds) drop(owner string) {
-	hs.mu.Lock()
-	defer hs.mu.Unlock()
-	delete(hs.m, owner)
-}
-
-func (hs *holds) get(owner string) *hold {
-	hs.mu.Lock()
-	defer hs.mu.Unlock()
-	return hs.m[owner]
+// holdOf is the hold of an owner, or nil.
+func (q *Quorum) holdOf(owner string) *hold {
+	h, _ := q.holds.Load(owner)
+	found, _ := h.(*hold)
+	return found
 }

@@ -173,7 +173,7 @@ func (r *harness) warm(change ...func(*Config)) *client {
 	require.NoError(r.t, err)
 	require.True(r.t, a.OK)
 	for _, n := range c.nodes {
-		locktest.Await(r.t, func() bool { return c.holds.get(ownW).part(n).state >= present })
+		locktest.Await(r.t, func() bool { return c.holdOf(ownW).part(n).state >= present })
 		require.True(r.t, c.Unguarded || n.guard.current() != nil)
 	}
 	return c
@@ -185,7 +185,7 @@ func (r *harness) settled(change ...func(*Config)) (*client, *hold) {
 	x := r.warm(change...)
 	x.has(ownX)
 	settle()
-	return x, x.holds.get(ownX)
+	return x, x.holdOf(ownX)
 }
 
 // settle lets all end that calls have left to the background, where nothing hangs.

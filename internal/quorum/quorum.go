@@ -40,9 +40,9 @@ type Quorum struct {
 	stop    context.CancelFunc
 	work    sync.WaitGroup // calls and repairers under way
 	short   sync.WaitGroup // calls that Close does not cut off
-	holds   holds
-	rtt     calls.Average // time of a round
-	checked atomic.Bool   // all nodes have been, see checkNodes
+	holds   sync.Map       // the live holds, and those with a round under way, by owner: *hold
+	rtt     calls.Average  // time of a round
+	checked atomic.Bool    // all nodes have been, see checkNodes
 	mu      sync.RWMutex
 	closing bool // no new short work; guarded by mu
 	closed  bool // no new work at all; guarded by mu
@@ -50,7 +50,7 @@ type Quorum struct {
 
 // New returns a quorum of the Redises of clients, which the caller closes. It makes no call.
 func New(clients []rueidis.Client, c Config) *Quorum {
-	q := &Quorum{Config: c, quorum: len(clients)/2 + 1, made: time.Now(), holds: holds{m: make(map[string]*hold)}}
+	q := &Quorum{Config: c, quorum: len(clients)/2 + 1, made: time.Now()}
 	if planted.SmallQuorum {
 		q.quorum--
 	}

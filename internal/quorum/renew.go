@@ -39,7 +39,7 @@ func (q *Quorum) Renew(ctx context.Context, lease time.Duration, keys, owners []
 		yes: make([]uint8, len(keys)), no: make([]uint16, len(keys)), runIDs: make([]string, len(q.nodes)),
 	}
 	for i, owner := range owners {
-		if h := q.holds.get(owner); h != nil {
+		if h := q.holdOf(owner); h != nil {
 			rn.holds[i], rn.entries[i] = h, h.counted()
 		}
 	}
@@ -152,7 +152,7 @@ func (rn *renewal) repairMissing() {
 // SetEntries sets the entries on all nodes, and needs a quorum of them. Renewals and repairs bring
 // them to the others.
 func (q *Quorum) SetEntries(ctx context.Context, _, owner string, entries scripts.Entries) (ours bool, err error) {
-	h := q.holds.get(owner)
+	h := q.holdOf(owner)
 	if h == nil {
 		return false, nil
 	}

@@ -45,9 +45,9 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 		q: q, hold: h, reserve: reserve,
 		replies: make([]scripts.NodeReply, len(q.nodes)), errs: make([]error, len(q.nodes)),
 	}
-	q.holds.put(h) // so that a caller that leaves during the round can give it up by the owner
+	q.holds.Store(owner, h) // so that a caller that leaves during the round can give it up by the owner
 	if err := ctx.Err(); err != nil {
-		q.holds.drop(owner) // the caller may have left before that
+		q.holds.Delete(owner) // the caller may have left before that
 		return scripts.Acquired{}, judged{err, scripts.Refused}
 	}
 	start := time.Now()
