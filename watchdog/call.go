@@ -22,14 +22,14 @@ type call[H Watched] struct {
 // waitsForCall is Lease.call of a hold that is due and waits for a call.
 const waitsForCall = math.MaxUint64
 
-// take makes a call of holds that are due; nil if there are none, or if Parallel does not allow it. Before w.retryAt, holds
+// take makes a call of holds that are due; nil if there are none, or if as many as may be are under way. Before w.retryAt, holds
 // are not tried again. mu is held.
 func (w *Watchdog[H]) take(now int64) *call[H] {
-	if len(w.calls) >= w.config.Parallel {
+	if len(w.calls) >= w.config.parallel {
 		return nil
 	}
-	holds, looked := make([]H, 0, min(w.config.Batch, len(w.due))), 0
-	for ; looked < len(w.due) && len(holds) < w.config.Batch; looked++ {
+	holds, looked := make([]H, 0, min(w.config.batch, len(w.due))), 0
+	for ; looked < len(w.due) && len(holds) < w.config.batch; looked++ {
 		h := w.due[looked]
 		switch l := h.watched(); {
 		case l.until.Load() <= now: // it has ended meanwhile
@@ -78,7 +78,7 @@ func (w *Watchdog[H]) returned(c *call[H]) (next *call[H]) {
 		if planted.TrustFromReply {
 			c.start = now
 		}
-		if slices.ContainsFunc(c.answer, func(a Answer) bool { return a != Unknown }) {
+		if slices.ContainsFunc(c.answer, func(a Answer) bool { return a != Unanswered }) {
 			w.failed, w.retryAt = 0, 0
 		}
 		for i, h := range c.holds {
@@ -126,8 +126,8 @@ const longestPause = time.Second
 
 // retry makes the holds that still wait for c try again: after Lease/60 at first, then Lease/30, then each
 // Lease/15, of each two thirds of longestPause at most, times 0.5 to 1.5, the same for the whole call so that its holds
-// stay together. After Parallel failures in a row, others that try again wait until this call's holds do: otherwise the tries of
-// many batches would be a storm. mu is held.
+// stay together. After as many failures in a row as calls may be under way, others that try again wait until this
+// call's holds do: otherwise the tries of many batches would be a storm. mu is held.
 func (w *Watchdog[H]) retry(c *call[H], now int64) {
 	jitter, at := 0.5+rand.Float64(), int64(0)
 	for _, h := range c.holds {
@@ -146,7 +146,7 @@ func (w *Watchdog[H]) retry(c *call[H], now int64) {
 	if at == 0 {
 		return
 	}
-	if w.failed++; w.failed >= w.config.Parallel && now >= w.retryAt {
+	if w.failed++; w.failed >= w.config.parallel && now >= w.retryAt {
 		w.retryAt = at
 	}
 }

@@ -21,7 +21,7 @@
 //
 // # States of a hold
 //
-//	           due, each Lease/3              Unknown, or Lease/6 is over
+//	           due, each Lease/3            Unanswered, or Lease/6 is over
 //	Watch ──► held ──────────────► renewing ───────────────────────► overdue
 //	            ▲      Renewed       │  ▲          tries again           │
 //	            ├────────────────────┘  └────────────────────────────────┤
@@ -41,16 +41,16 @@
 //
 // # What happens when
 //
-//   - A call fails or its reply is lost (Unknown): its holds try again after Lease/60, then Lease/30, then each
-//     Lease/15, until the trusted deadline. Each of these is at most ⅔ s, and then multiplied by a random factor from
+//   - A call fails or its reply is lost ([Unanswered]): its holds try again after Lease/60, then Lease/30, then
+//     each Lease/15, until the trusted deadline. Each of these is at most ⅔ s, and then multiplied by a random factor from
 //     0.5 to 1.5.
-//   - Parallel calls in a row fail: the server is unavailable. From then on, holds try again at instants that all share,
-//     at most a second apart, with Parallel calls at a time. So the server gets a few calls a second, however many leases
+//   - Eight calls in a row fail: the server is unavailable. From then on, holds try again at instants that all share,
+//     at most a second apart, with eight calls at a time. So the server gets a few calls a second, however many leases
 //     there are. Other holds are renewed when they are due, and the first answer ends this.
 //   - A call is slow: after Lease/6 its context ends, and so does the patience of the scheduler. Its holds try again as
 //     above, while other batches have not been delayed.
-//   - A call hangs and ignores its context: as above, but it counts as one of [Config].Parallel until it returns.
-//     When that many hang, nothing is renewed any more, and leases end at their deadlines as always.
+//   - A call hangs and ignores its context: as above, but it counts as one of the eight until it returns. When
+//     eight hang, nothing is renewed any more, and leases end at their deadlines as always.
 //   - An answer comes late: NotOurs ends the hold; Renewed counts from the start of its own attempt.
 //   - One hold of a batch is lost: the others are not affected.
 //   - The process stands still for longer than a lease: on waking, [Lease.Alive] is false before anything has run, and
@@ -68,8 +68,8 @@
 // that instant becomes earlier. Short holds, which are forgotten long before they are due, cost two steps at the end of
 // the heap under one mutex and nothing else.
 //
-// Once a hold is due, all that are due within Lease/30 are renewed, batch after batch, as many in parallel as
-// Parallel allows; the goroutine of a call that has returned takes the next batch. So client and server wake up a
+// Once a hold is due, all that are due within Lease/30 are renewed, batch after batch, up to eight in
+// parallel; the goroutine of a call that has returned takes the next batch. So client and server wake up a
 // few times for each third of a lease and not for each batch, and holds of one batch stay together: 20 000 leases
 // taken over ten seconds settle into batches of about 100.
 package watchdog

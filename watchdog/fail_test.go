@@ -98,7 +98,7 @@ func TestG5_LostReplyIsMadeUpForByTheNextAttempt(t *testing.T) {
 }
 
 func TestG9_HungCallIsGivenUpAtItsLimit(t *testing.T) {
-	for _, late := range []Answer{Unknown, Renewed, NotOurs} {
+	for _, late := range []Answer{Unanswered, Renewed, NotOurs} {
 		inBubble(t, func(c attempt) {
 			if c.n == 0 { // a dial that knows no context
 				<-c.hang
@@ -118,7 +118,7 @@ func TestG9_HungCallIsGivenUpAtItsLimit(t *testing.T) {
 			tried := len(r.starts(h))
 			r.answer()
 			switch late {
-			case Unknown:
+			case Unanswered:
 				r.lives(h, trusted)
 			case Renewed:
 				r.lives(h, lease/3+trusted) // from its own start
@@ -176,7 +176,7 @@ func TestG2_DeadlinesAreKeptWhenEveryCallHangs(t *testing.T) {
 		for _, h := range renewed {
 			require.False(t, h.Alive(), "a late answer revives nothing")
 		}
-	}, Config[*held]{Batch: 1, Parallel: 2})
+	}, Config[*held]{batch: 1, parallel: 2})
 }
 
 // stall keeps the scheduler from running, as a stopped process would, for d from now on.
@@ -201,7 +201,7 @@ func TestF2_AfterAPauseHoldsAreEndedAndNotRenewed(t *testing.T) {
 			r.ended(h, ErrDeadline, lease+time.Second)
 		}
 		require.Empty(t, r.made())
-	}, Config[*held]{Batch: 10})
+	}, Config[*held]{batch: 10})
 }
 
 func TestF2_AfterAShortPauseHoldsAreRenewed(t *testing.T) {

@@ -36,7 +36,7 @@ func TestForgetAfterTheDeadlineBeforeItIsReported(t *testing.T) {
 }
 
 func TestForgetDuringARenewal(t *testing.T) {
-	for _, answer := range []Answer{Unknown, Renewed, NotOurs} {
+	for _, answer := range []Answer{Unanswered, Renewed, NotOurs} {
 		inBubble(t, slowly(2*time.Second, answer), func(t *testing.T, r *harness) {
 			h := r.hold(Terms{})
 			pass(lease/3 + time.Second)
@@ -74,7 +74,7 @@ func TestEndedMayWatchAndForget(t *testing.T) {
 }
 
 func TestCloseCancelsCallsAndWaitsForThem(t *testing.T) {
-	for _, answer := range []Answer{Unknown, Renewed, NotOurs} {
+	for _, answer := range []Answer{Unanswered, Renewed, NotOurs} {
 		inBubble(t, func(c attempt) {
 			<-c.ctx.Done()
 			time.Sleep(time.Second)
@@ -119,8 +119,6 @@ func TestMisuse(t *testing.T) {
 		{Lease: -1, Renew: renew, Ended: ended},
 		{Lease: lease, Ended: ended},
 		{Lease: lease, Renew: renew},
-		{Lease: lease, Renew: renew, Ended: ended, Batch: -1},
-		{Lease: lease, Renew: renew, Ended: ended, Parallel: -1},
 	} {
 		require.Panics(t, func() { New(c) })
 	}

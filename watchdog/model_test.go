@@ -65,9 +65,9 @@ func TestG2_RandomModel(t *testing.T) {
 }
 
 func (m *model) run() {
-	c := Config[*held]{Batch: 1 + m.user.IntN(12), Parallel: 2 + m.user.IntN(6)}
+	c := Config[*held]{batch: 1 + m.user.IntN(12), parallel: 2 + m.user.IntN(6)}
 	if m.kind {
-		c = Config[*held]{Batch: 12, Parallel: 12} // no call waits for another
+		c = Config[*held]{batch: 12, parallel: 12} // no call waits for another
 	}
 	m.harness = newHarness(m.t, m.answer, c)
 	defer m.Close()

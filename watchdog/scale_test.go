@@ -57,7 +57,7 @@ func TestWhatIsDueSoonFollowsAtOnce(t *testing.T) {
 		own := r.hold(Terms{Lease: time.Second, Renew: true})
 		pass(lease / 30)
 		require.Equal(t, since+time.Second/3, r.starts(own)[0], "nothing else is due")
-	}, Config[*held]{Parallel: 2})
+	}, Config[*held]{parallel: 2})
 }
 
 func TestHoldsOfOneInstantAreNotRenewedOneByOne(t *testing.T) {
@@ -68,7 +68,7 @@ func TestHoldsOfOneInstantAreNotRenewedOneByOne(t *testing.T) {
 		pass(lease / 40) // since the first attempts: each batch has tried again, once or twice
 		require.GreaterOrEqual(t, len(r.made()), 10)
 		require.LessOrEqual(t, len(r.made()), 15, "a batch that failed tries again as one")
-	}, Config[*held]{Parallel: 20})
+	}, Config[*held]{parallel: 20})
 }
 
 // A server that is away is asked a few times a second, however many leases there are, and soon has renewed all when it is
@@ -93,7 +93,7 @@ func TestG3_ManyLeasesTryAgainWithoutAStorm(t *testing.T) {
 			require.NoError(t, h.why)
 			require.True(t, h.Deadline().After(r.began.Add(lease)))
 		}
-	}, Config[*held]{Parallel: parallel})
+	}, Config[*held]{parallel: parallel})
 }
 
 // What is due for the first time does not wait for those that try again.
@@ -110,7 +110,7 @@ func TestG9_HoldsThatTryAgainDelayNoOther(t *testing.T) {
 		at := r.starts(other)
 		require.Len(t, at, 1)
 		require.LessOrEqual(t, at[0], lease/3+time.Second)
-	}, Config[*held]{Batch: 1})
+	}, Config[*held]{batch: 1})
 }
 
 // A server that answers others is not away: a hold that fails again and again delays the next attempt of no other.
@@ -136,7 +136,7 @@ func TestG9_FailuresBetweenAnswersDelayNobody(t *testing.T) {
 		require.Equal(t, other, h.id)
 		pass(short / 40)
 		require.Len(t, r.starts(h), 2, "tried again at its own time, before the other")
-	}, Config[*held]{Lease: short, Batch: 1, Parallel: 5})
+	}, Config[*held]{Lease: short, batch: 1, parallel: 5})
 }
 
 // A hold that waits before it tries again is not taken along by others that become due all the time.

@@ -71,7 +71,7 @@ type ending[H Watched] struct {
 // all that are due within Lease/30 are, except those that wait before they try again: rare wake-ups make many leases
 // cheap, for the server too. It looks at a bounded number of holds, as mu is held.
 func (w *Watchdog[H]) look(now int64) (over []ending[H]) {
-	for range w.config.Batch * w.config.Parallel {
+	for range w.config.batch * w.config.parallel {
 		at := w.queue.first()
 		if at > max(now, w.soon) {
 			w.soon = 0

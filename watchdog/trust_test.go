@@ -115,5 +115,5 @@ func TestG2_WhatIsOverIsNotRenewedThoughItsEndIsNotYetReported(t *testing.T) {
 		}
 		synctest.Wait()
 		require.Empty(t, r.made())
-	}, Config[*held]{Batch: 1, Parallel: 1})
+	}, Config[*held]{batch: 1, parallel: 1})
 }

@@ -1,6 +1,7 @@
 package watchdog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,9 +26,9 @@ var (
 type Answer uint8
 
 const (
-	Unknown Answer = iota // no answer: the lease may or may not have been renewed; the attempt is repeated
-	Renewed               // the lease lasts for Config.Lease from some instant after the start of the attempt
-	NotOurs               // the lease belongs to somebody else or to nobody: it is lost
+	Unanswered Answer = iota // the lease may or may not have been renewed; the attempt is repeated
+	Renewed                  // the lease lasts for Config.Lease from some instant after the start of the attempt
+	NotOurs                  // the lease belongs to somebody else or to nobody: it is lost
 )
 
 // Watched is a pointer to a type that embeds [Lease].
@@ -41,11 +42,11 @@ type Config[H Watched] struct {
 	// Lease is the lease that each renewal asks for. A hold is renewed each third of it.
 	Lease time.Duration
 
-	// Renew tries once to renew all holds and fills answers, one for each hold and Unknown at first. It is called on
-	// goroutines of the watchdog, several in parallel, but not for a hold whose earlier attempt is within its time
+	// Renew tries once to renew all holds and fills answers, one for each hold and Unanswered at first. It is called on
+	// goroutines of the watchdog, up to eight in parallel, but not for a hold whose earlier attempt is within its time
 	// limit. ctx ends after Lease/6, or when the watchdog is closed. A call that goes on after that is treated as
-	// unanswered and counts as one of Parallel; what it finds out late still counts. Neither slice may be used after
-	// Renew has returned.
+	// unanswered and is still one of the eight; what it finds out late still counts. Neither slice may be used after Renew
+	// has returned.
 	Renew func(ctx context.Context, holds []H, answers []Answer)
 
 	// Ended is told of each hold that ends by itself, once, with ErrNotOurs, ErrDeadline, ErrFixedLease or ErrMaxHold.
@@ -53,8 +54,8 @@ type Config[H Watched] struct {
 	// but not Close.
 	Ended func(h H, why error)
 
-	Batch    int // the most holds in one call of Renew; default 100
-	Parallel int // the most calls of Renew in parallel; default 8
+	batch    int // the most holds in one call of Renew; 0: 100, as outside of tests
+	parallel int // the most calls of Renew in parallel; 0: 8
 }
 
 // Terms are the terms of one hold.
@@ -92,18 +93,13 @@ type Watchdog[H Watched] struct {
 	alarm   int64      // guarded by mu: when the scheduler next looks by itself
 }
 
-// New starts a watchdog with one goroutine, which Close ends. It panics if Renew or Ended is missing, if Lease is
-// not positive, or if Batch or Parallel is negative.
+// New starts a watchdog with one goroutine, which Close ends. It panics if Renew or Ended is missing, or if Lease is
+// not positive.
 func New[H Watched](c Config[H]) *Watchdog[H] {
-	if c.Lease <= 0 || c.Renew == nil || c.Ended == nil || c.Batch < 0 || c.Parallel < 0 {
-		panic("watchdog: Config needs a positive Lease, Renew and Ended, and no negative Batch or Parallel")
+	if c.Lease <= 0 || c.Renew == nil || c.Ended == nil {
+		panic("watchdog: Config needs a positive Lease, Renew and Ended")
 	}
-	if c.Batch == 0 {
-		c.Batch = 100
-	}
-	if c.Parallel == 0 {
-		c.Parallel = 8
-	}
+	c.batch, c.parallel = cmp.Or(c.batch, 100), cmp.Or(c.parallel, 8)
 	w := &Watchdog[H]{
 		config: c,
 		origin: time.Now(),
