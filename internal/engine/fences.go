@@ -42,7 +42,7 @@ func (f *fences) ready(by *calls.Calls, granted time.Duration) bool {
 }
 
 func (h *Hold) fences() *fences {
-	if h.extras == nil || h.extras.fences.first == 0 {
+	if h.extras.fences.first == 0 {
 		return nil
 	}
 	return &h.extras.fences

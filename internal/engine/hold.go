@@ -26,7 +26,7 @@ type Hold struct {
 	next     *Hold                     // nil: is not among them
 	Owner    string                    // the field in Redis; immutable
 	granted  time.Duration             // when, by Calls.Now; immutable
-	extras   *extras                   // nil if there are none; immutable
+	extras   *extras                   // noExtras if there are none; immutable
 	section  *section                  // the newest; guarded by the shard's lock
 	first    section                   // in place, which saves an allocation
 	plain    bool                      // see Terms.Plain; immutable
@@ -46,26 +46,16 @@ type extras struct {
 	due      atomic.Int64          // of the next renewal, by Calls.Now; only for the observer
 }
 
-// State is what the discipline keeps for the hold, or nil.
-func (h *Hold) State() any {
-	if h.extras == nil {
-		return nil
-	}
-	return h.extras.state
-}
+// noExtras is never changed.
+var noExtras extras
 
-// label is that of the call that got the hold; nil: that of the locker.
-func (h *Hold) label() *string {
-	if h.extras == nil {
-		return nil
-	}
-	return h.extras.label
-}
+// State is what the discipline keeps for the hold, or nil.
+func (h *Hold) State() any { return h.extras.state }
 
 // NewHold makes a hold of a lease that Redis granted to a call that began at start, and makes
 // the watchdog renew it. It is not yet a hold of the key. state is that of the discipline.
 func (e *Engine) NewHold(k *Key, owner string, t Terms, start time.Time, a scripts.Acquired, state any) *Hold {
-	h := &Hold{Key: k, Owner: owner, granted: e.Calls.Now(), plain: t.Plain()}
+	h := &Hold{Key: k, Owner: owner, granted: e.Calls.Now(), extras: &noExtras, plain: t.Plain()}
 	h.late = h.granted-e.Calls.At(start) > time.Second
 	if e.SharedHolds || a.Fence != 0 || state != nil || e.observer != nil || t.Label != nil {
 		h.extras = &extras{label: t.Label, fences: fences{first: a.Fence, current: a.Fence, last: a.FenceEnd}, state: state}

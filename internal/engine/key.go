@@ -139,7 +139,7 @@ func (k *Key) endedRelease(h *Hold) {
 // oldest hold has lasted.
 func (k *Key) NotAcquired() error {
 	if k.oldest != nil {
-		return errs.HeldHere{For: k.engine.Calls.Now() - k.oldest.granted, Label: k.oldest.label()}
+		return errs.HeldHere{For: k.engine.Calls.Now() - k.oldest.granted, Label: k.oldest.extras.label}
 	}
 	return holdfast.ErrNotAcquired
 }

@@ -136,7 +136,7 @@ func (e *Engine) countIn(ctx context.Context, outer *entry, wait bool) (doubt bo
 func (e *Engine) setEntries(ctx context.Context, s *section, n int) (set bool, err error) {
 	h := s.hold
 	set, err = calls.DetachedNoted(ctx, e.Calls, h.Key.Name, func(ctx context.Context) (bool, error) {
-		return e.backend.SetEntries(ctx, h.Key.Name, h.Owner, scripts.Entries{Count: n, Label: h.label()})
+		return e.backend.SetEntries(ctx, h.Key.Name, h.Owner, scripts.Entries{Count: n, Label: h.extras.label})
 	})
 	if err == nil && !set {
 		e.lose(h, watchdog.ErrNotOurs)

@@ -18,7 +18,7 @@ import (
 func TestObserverAbsentAllocatesNothing(t *testing.T) {
 	e := &Engine{}
 	k := &Key{shard: &shard{engine: e}, Name: "k"}
-	h := &Hold{Key: k}
+	h := &Hold{Key: k, extras: &noExtras}
 	h.newSection()
 	en, why, ctx, since := &h.first.first, errors.New("any"), context.Background(), time.Duration(0)
 	o := newObserver(e, nil)

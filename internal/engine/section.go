@@ -41,7 +41,7 @@ func (h *Hold) newSection() *section {
 	}
 	s.first.section, s.first.lease = s, holdfast.NewLease(&s.first)
 	h.section = s
-	if h.extras != nil && h.extras.sections != nil {
+	if h.extras.sections != nil {
 		h.extras.sections[s] = struct{}{}
 	}
 	return s
@@ -50,7 +50,7 @@ func (h *Hold) newSection() *section {
 // end ends what lives of the hold other than by Unlock, with the key locked. It reports whether
 // a section was alive until now.
 func (h *Hold) end(why error) (alive bool) {
-	if h.extras == nil || h.extras.sections == nil {
+	if h.extras.sections == nil {
 		return h.section != nil && h.section.endBy(why)
 	}
 	for s := range h.extras.sections {

@@ -91,7 +91,7 @@ func (k *Key) ServeReaders(h *Hold) {
 
 // leave removes a section that has ended from a hold. It reports whether others share the hold.
 func (h *Hold) leave(s *section) bool {
-	if h.extras == nil || h.extras.sections == nil {
+	if h.extras.sections == nil {
 		return false
 	}
 	delete(h.extras.sections, s)
