@@ -51,7 +51,7 @@ func (e *Engine) Try(ctx context.Context, k *Key, t Terms, reserve int64) Attemp
 	if e.Calls.Answering(k.Name) || e.undoingOf(k.Name, false).awaitRoom(ctx) {
 		reply, err = calls.DetachedOf(ctx, e.Calls, k.Name, a, acquiring.send)
 	}
-	e.observer.callEnded(ctx, k.Name, err)
+	e.CallEnded(ctx, k.Name, err)
 	return e.judge(k, a.owner, t, start, reply, err)
 }
 

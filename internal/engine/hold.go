@@ -96,7 +96,7 @@ func (e *Engine) renew(ctx context.Context, holds []*Hold, answers []watchdog.An
 	b.replies = slices.Grow(b.replies, len(holds))[:len(holds)]
 	began := e.Calls.Now()
 	err := e.backend.Renew(calls.HideDeadline(ctx), e.Lease, b.keys, b.owners, b.replies)
-	e.observer.callEnded(ctx, b.keys[0], err)
+	e.CallEnded(ctx, b.keys[0], err)
 	if ctx.Err() == context.Canceled { // the locker was closed
 		err = nil
 	}

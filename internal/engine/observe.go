@@ -248,14 +248,10 @@ func (e *Engine) tellWaiters(name string, waiting int) {
 	put(o, o.to.Waiters, &o.dropped.Waiters, holdfast.WaitersEvent{Key: e.KeyOf(name), Waiting: waiting})
 }
 
-// CallEnded does as observer.callEnded.
-func (e *Engine) CallEnded(ctx context.Context, name string, err error) {
-	e.observer.callEnded(ctx, name, err)
-}
-
-// callEnded notes how a call for the key of a name ended. A call that its caller gave up says
+// CallEnded notes how a call for the key of a name ended. A call that its caller gave up says
 // nothing about Redis. Neither does a call whose time ran out before it was sent.
-func (o *observer) callEnded(ctx context.Context, name string, err error) {
+func (e *Engine) CallEnded(ctx context.Context, name string, err error) {
+	o := e.observer
 	if o == nil || err == nil && o.away.Load() == 0 {
 		return
 	}
@@ -264,7 +260,7 @@ func (o *observer) callEnded(ctx context.Context, name string, err error) {
 	if failed && ctx.Err() == context.Canceled || outcome == scripts.Refused && ctx.Err() != nil {
 		return
 	}
-	server, now := o.engine.Calls.ServerOf(name), o.now()
+	server, now := e.Calls.ServerOf(name), o.now()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if failed {
@@ -277,7 +273,7 @@ func (o *observer) callEnded(ctx context.Context, name string, err error) {
 		o.outages[server] = out
 	} else {
 		for name, out := range o.outages {
-			if name == server || now-out.last > o.engine.Lease { // nobody asks a server that another has replaced
+			if name == server || now-out.last > e.Lease { // nobody asks a server that another has replaced
 				o.ends(name, out, now)
 			}
 		}

@@ -31,7 +31,7 @@ func TestObserverAbsentAllocatesNothing(t *testing.T) {
 		o.renewed(h, 0, nil)
 		e.Woken("k")
 		e.tellWaiters(k.Name, 1)
-		o.callEnded(ctx, "k", why)
+		e.CallEnded(ctx, "k", why)
 		o.close()
 	}))
 	require.Zero(t, en.began)
@@ -57,7 +57,7 @@ func TestObserverOutagesByServer(t *testing.T) {
 		})
 		tells := func(key string, err error, want ...any) {
 			t.Helper()
-			e.observer.callEnded(t.Context(), key, err)
+			e.CallEnded(t.Context(), key, err)
 			synctest.Wait()
 			require.Equal(t, want, told)
 			told = nil
@@ -77,13 +77,13 @@ func TestObserverOutagesByServer(t *testing.T) {
 
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		e.observer.callEnded(gone, "a", away) // the caller gave up
+		e.CallEnded(gone, "a", away) // the caller gave up
 		late, cancel := context.WithTimeout(t.Context(), 0)
 		defer cancel()
 		_, unsent := scripts.NewRedis(nil).End(late, scripts.ReleaseRequest{Key: "a", Owner: "owner"})
 		tells("a", nil)
 		tells("a", away, holdfast.OutageBeganEvent{Server: "server of a", Err: away})
-		e.observer.callEnded(late, "a", unsent) // nobody was asked
+		e.CallEnded(late, "a", unsent) // nobody was asked
 		tells("a", away)
 		tells("a", refusal{}, holdfast.OutageEndedEvent{Server: "server of a"}) // an answer
 		tells("a", away, holdfast.OutageBeganEvent{Server: "server of a", Err: away})

@@ -155,7 +155,7 @@ type releasing struct {
 func (r *releasing) attempt(ctx context.Context) (err error) {
 	e, name := r.engine, r.hold.Key.Name
 	r.reply, err = calls.DetachedOf(ctx, e.Calls, name, r, (*releasing).send)
-	e.observer.callEnded(ctx, name, err)
+	e.CallEnded(ctx, name, err)
 	err = e.Calls.NotePublic(name, err)
 	r.doubt = r.doubt || scripts.OutcomeOf(err).MayHaveRun()
 	return err

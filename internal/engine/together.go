@@ -82,7 +82,7 @@ func (e *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 			return backend.AcquireAll(ctx, names, owners, t.Lease)
 		})
 	}
-	e.observer.callEnded(bounded, names[0], err)
+	e.CallEnded(bounded, names[0], err)
 	for i, k := range states {
 		attempts[i] = e.judge(k, owners[i], t, start, scripts.Acquired{OK: ok}, err)
 	}

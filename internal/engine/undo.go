@@ -130,12 +130,11 @@ func (e *Engine) undoAll(u *undoing) {
 }
 
 func (e *Engine) undoOne(o *Orphan) error {
-	_, err := calls.DetachedNoted(e.Calls.Context(), e.Calls, o.Name, func(ctx context.Context) (struct{}, error) {
+	_, err := calls.DetachedNoted(e.Calls.Context(), e.Calls, o.Name, func(ctx context.Context) (scripts.Released, error) {
 		if o.hold == nil {
-			return struct{}{}, e.discipline.GiveUp(ctx, o.Name, o.Owner)
+			return scripts.Released{}, e.discipline.GiveUp(ctx, o.Name, o.Owner)
 		}
-		_, err := e.discipline.Release(ctx, o.hold, o.hold.fences().used())
-		return struct{}{}, err
+		return e.discipline.Release(ctx, o.hold, o.hold.fences().used())
 	})
 	return err
 }
