@@ -52,6 +52,9 @@ func Timeout(lease time.Duration) time.Duration {
 	return min(max(lease/3, min(100*time.Millisecond, lease*3/4)), 5*time.Second)
 }
 
+// ShareClock makes Now count from the same instant as that of another. Called before the calls are used.
+func (c *Calls) ShareClock(with *Calls) { c.origin = with.origin }
+
 // Now is the time since New, on the monotonic clock.
 func (c *Calls) Now() time.Duration { return time.Since(c.origin) }
 

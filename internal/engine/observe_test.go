@@ -96,3 +96,28 @@ func TestObserverOutagesByServer(t *testing.T) {
 type refusal struct{ error }
 
 func (refusal) Outcome() scripts.Outcome { return scripts.Refused }
+
+// The events of readers go to the observer of the writers: both halves count their times from one instant.
+func TestObserver_TheHalvesHaveOneClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		half := func(o *holdfast.Observer) *Engine {
+			c, err := Configure("test", "New", nil, nil)
+			require.NoError(t, errors.Join(err, c.Check()))
+			c.Observer = o
+			h := obedient{calls: calls.New(time.Minute, nil)}
+			return New(h, obedientDiscipline{h}, c)
+		}
+		waited := make(chan time.Duration, 1)
+		writers := half(&holdfast.Observer{Acquired: func(e holdfast.AcquiredEvent) { waited <- e.Waited }})
+		time.Sleep(time.Second)
+		readers := half(nil)
+		Pair(readers, writers)
+		defer writers.Close()
+		k, start := readers.NewKey("k"), time.Now()
+		a := Attempt{Start: start, Hold: readers.NewHold(k, "reader", Terms{Lease: time.Minute}, start, scripts.Acquired{}, nil)}
+		k.Lock()
+		require.NotNil(t, readers.Take(k, a, readers.Calls.At(start)))
+		k.Unlock()
+		require.Zero(t, <-waited)
+	})
+}

@@ -9,11 +9,12 @@ import (
 )
 
 // Pair makes two engines the halves of a read/write lock, before either is used. A reader may be
-// the caller of a writer, but not the other way round. They share the observer of the writers and
-// one warning of eviction. The writers close the readers as well.
+// the caller of a writer, but not the other way round. They share the observer and the clock of the
+// writers, and one warning of eviction. The writers close the readers as well.
 func Pair(readers, writers *Engine) {
 	readers.writers, writers.readers = writers, readers
 	readers.observer, readers.begun = writers.observer, writers.begun
+	readers.Calls.ShareClock(writers.Calls)
 }
 
 // pin prepares the entry for a reader beside it. Its hold is no longer handed over: the next writer
