@@ -124,10 +124,10 @@ const maxTries = 3
 // longestPause is the longest time between two tries: a server that is back less than that before a deadline may be too late.
 const longestPause = time.Second
 
-// retry makes the holds that still wait for c try again: after Lease/60 at first, then Lease/30, then each
-// Lease/15, of each two thirds of longestPause at most, times 0.5 to 1.5, the same for the whole call so that its holds
-// stay together. After as many failures in a row as calls may be under way, others that try again wait until this
-// call's holds do: otherwise the tries of many batches would be a storm. mu is held.
+// retry makes the holds that still wait for c try again. They pause for Lease/60 at first, then for Lease/30, then
+// always for Lease/15, but for two thirds of longestPause at most. A random factor from 0.5 to 1.5 is the same for the
+// whole call, so that its holds stay together. After as many failures in a row as calls may be under way, others that
+// try again wait until this call's holds do: otherwise the tries of many batches would be a storm. mu is held.
 func (w *Watchdog[H]) retry(c *call[H], now int64) {
 	jitter, at := 0.5+rand.Float64(), int64(0)
 	for _, h := range c.holds {

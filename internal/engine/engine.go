@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
-// Config configures an engine. A lock kind gets it from [Configure], and calls [Config.Check].
+// Config configures an engine. [Configure] makes it, a lock kind completes it, and [Config.Check] checks it.
 type Config struct {
 	holdfast.Settings               // with Fencing, a hold without a fence is not enough
 	Kind              string        // the lock kind's name, the prefix of New's errors

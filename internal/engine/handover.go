@@ -11,13 +11,14 @@ import "github.com/holdfast-go/holdfast/internal/planted"
 //   - where holds are shared: readers that wait do so for a writer;
 //   - when the tenure is over;
 //   - when the hold or the waiter has other than plain terms;
-//   - when a nested call of unknown outcome may still arrive: it would count for the next section;
+//   - when a nested call of unknown outcome may still arrive, which would count for the next section, or a
+//     reader is beside it;
 //   - when the fences reserved for the hold are used up, or the clock does not let the next one be used.
 //
 // The key is locked. The caller unlocks it, which notifies the listeners of the old section. Then it sends
 // the lease of the new one to w.
 func (e *Engine) handover(k *Key, h *Hold) (w *Waiter, s *section) {
-	if e.SharedHolds || h.tainted || !h.plain && !planted.HandoverAny || e.Calls.Now()-h.granted >= e.LocalHandover || !h.fences().ready(e.Calls, h.granted) {
+	if e.SharedHolds || h.kept || !h.plain && !planted.HandoverAny || e.Calls.Now()-h.granted >= e.LocalHandover || !h.fences().ready(e.Calls, h.granted) {
 		return nil, nil
 	}
 	if w = e.discipline.Next(k, h); w == nil {

@@ -31,7 +31,7 @@ type Hold struct {
 	first    section                   // in place, which saves an allocation
 	plain    bool                      // see Terms.Plain; immutable
 	late     bool                      // granted so late that Redis may have it for much longer than its lease; immutable
-	tainted  bool                      // a nested call may still arrive, so never handed over; guarded by the shard's lock
+	kept     bool                      // never handed over: a nested call may still arrive, or a reader is beside it; guarded by the shard's lock
 	lost     bool                      // guarded by the shard's lock
 	long     bool                      // logLongHold has logged it; guarded by the shard's lock
 }

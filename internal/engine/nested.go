@@ -123,7 +123,7 @@ func (e *Engine) countIn(ctx context.Context, outer *entry, wait bool) (doubt bo
 			doubt = false
 		case outcome.MayHaveRun():
 			doubt = true
-			s.taint()
+			s.keep()
 		}
 		return err
 	})
@@ -219,19 +219,19 @@ func (e *Engine) countOut(ctx context.Context, s *section) error {
 	return nil
 }
 
-// taint keeps the hold from being handed over: a late nested call would count for the next
+// keep keeps the hold from being handed over: a late nested call would count for the next
 // section.
-func (s *section) taint() {
+func (s *section) keep() {
 	k := s.hold.Key
 	k.Lock()
-	s.hold.tainted = true
+	s.hold.kept = true
 	k.Unlock()
 }
 
 // setEntriesLater corrects the count in Redis in the background, after the earlier nested
 // calls. mine says that they have ended: the caller has the slot, which this gives back.
 func (e *Engine) setEntriesLater(s *section, mine bool) {
-	s.taint()
+	s.keep()
 	e.Calls.Background(func() {
 		if !mine {
 			s.nesting.serial <- struct{}{}

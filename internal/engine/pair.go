@@ -25,7 +25,7 @@ func (en *entry) pin() error {
 	defer k.Unlock()
 	over := en.err()
 	if over == nil {
-		en.section.hold.tainted = true
+		en.section.hold.kept = true
 	}
 	return over
 }

@@ -63,8 +63,8 @@ func (en *entry) endSection(ctx context.Context) error {
 	h, e := s.hold, k.engine
 	held := e.observer.held(en)
 	s.end(holdfast.ErrReleased)
-	h.tainted = h.tainted || s.nesting.busy()
-	if h.leave(s) { // they release it
+	h.kept = h.kept || s.nesting.busy()
+	if h.leave(s) { // the last of the others releases it
 		e.observer.ended(en, held, nil)
 		k.Unlock()
 		return nil

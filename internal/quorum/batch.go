@@ -11,6 +11,9 @@ import (
 // batcher makes calls of one verb to a node. Calls that are about to be made at the same time
 // go out as a batch, with one goroutine that waits for the reply. K is common to the holds of
 // a batch, R is the answer for each. Safe for concurrent use.
+//
+//	node.ask     asks.add  send  call: node.acquire  answer  note: node.asked
+//	node.endNow  ends.add  send  call: node.release  answer  note: node.ended
 type batcher[K comparable, R any] struct {
 	batch.Batcher[K, item[R], struct{}]
 	n    *node                                                                       // immutable

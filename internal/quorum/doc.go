@@ -42,9 +42,9 @@
 //
 // # Votes
 //
-// An acquire counts only on a node that has a vote. guard.go keeps, for each node, the scripts
-// with which it votes; they name one boot, one replication ID and one incarnation of the node
-// (quorum/acquire.lua). The answer "no vote" discards them, and the next call checks the node
+// An acquire counts only on a node that has a vote. guard.go keeps, for each node, the script
+// with which it votes; its text names one boot, one replication ID and one incarnation of the node
+// (quorum/acquire.lua). The answer "no vote" discards it, and the next call checks the node
 // (check.go, quorum/check.lua). A check that finds no marker first asks the other nodes, so
 // that it does not mark a node for a different deployment. A yes to a renewal counts only with
 // the marker of the vote, a no always. Each yes names the server's process, so that two

@@ -16,7 +16,7 @@ type Error struct {
 	yes, held int
 	wrongType int  // nodes that have something at the key that is not a lock
 	oldServer int  // nodes that lack a command, or cannot have the restart guard
-	answers   int  // these, and those of nodes that have no vote or that refused
+	answers   int  // nodes that answered, those without a vote and those that refused among them
 	forbidden bool // without the refusals of the key, it would be no refusal
 	outcome   scripts.Outcome
 }

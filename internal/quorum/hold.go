@@ -38,7 +38,7 @@ type hold struct {
 
 	mu        sync.Mutex      // guards the rest
 	parts     []part          // by node
-	waiting   []waiting       // ends on nodes to which an acquire is flying
+	waiting   []waitingEnd    // ends on nodes to which an acquire is flying
 	entries   scripts.Entries // that every node should have; Count 0: they were never set
 	fence     int64           // the last fence number, which is written back; 0: none
 	won       bool            // a quorum said yes
@@ -96,8 +96,8 @@ func (h *hold) replied(n *node, there bool) {
 	}
 }
 
-// waiting is the end of a hold on a node that waits for flying acquires.
-type waiting struct {
+// waitingEnd is the end of a hold on a node that waits for flying acquires.
+type waitingEnd struct {
 	n *node
 	ending
 }
@@ -115,7 +115,7 @@ func (h *hold) landed(n *node) (due []ending) {
 			due = append(due, w.ending)
 		}
 	}
-	h.waiting = slices.DeleteFunc(h.waiting, func(w waiting) bool { return w.n == n })
+	h.waiting = slices.DeleteFunc(h.waiting, func(w waitingEnd) bool { return w.n == n })
 	return due
 }
 
@@ -168,7 +168,7 @@ func (h *hold) await(n *node, end ending) bool {
 	if h.parts[n.index].flying == 0 {
 		return false
 	}
-	h.waiting = append(h.waiting, waiting{n, end})
+	h.waiting = append(h.waiting, waitingEnd{n, end})
 	return true
 }
 

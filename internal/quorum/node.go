@@ -35,7 +35,7 @@ type node struct {
 	jobs      map[string]*job // of the repairer, by owner; guarded by mu
 	doing     []*job          // those that it does now; guarded by mu
 	repairing bool            // a repairer is at work; guarded by mu
-	ending    chan struct{}   // one slot: there is a new job that ends a hold; immutable
+	newEnd    chan struct{}   // one slot: there is a new job that ends a hold; immutable
 	progress  chan struct{}   // one slot: the repairer has done what it could; immutable
 
 	asks batcher[bool, scripts.NodeReply] // with fencing or without
@@ -46,7 +46,7 @@ func newNode(q *Quorum, index int, client rueidis.Client) *node {
 	n := &node{
 		q: q, index: index, script: scripts.NewRedisWith(client, scripts.RedisSettings{Label: q.Label, Logger: q.Logger}),
 		subscriber: pubsub.New(client, q.Logger),
-		jobs:       make(map[string]*job), ending: make(chan struct{}, 1), progress: make(chan struct{}, 1),
+		jobs:       make(map[string]*job), newEnd: make(chan struct{}, 1), progress: make(chan struct{}, 1),
 	}
 	n.asks.n, n.asks.call, n.asks.note = n, n.acquire, n.asked
 	n.ends.n, n.ends.call, n.ends.note = n, n.release, n.ended
@@ -111,7 +111,7 @@ func (n *node) observe(err error) {
 	}
 }
 
-// back notes that the node is not or no longer away. It is open whether its next call is answered.
+// back notes that the node is not away, or no longer. Whether it answers its next call is not known.
 func (n *node) back() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -47,7 +47,7 @@ func (n *node) endLater(h *hold) {
 		return
 	}
 	n.put(&job{hold: h, until: until, ends: true})
-	loop.Nudge(n.ending)
+	loop.Nudge(n.newEnd)
 }
 
 // repair makes the repairer add a hold that a quorum has on a node that lacks it. A hold that
@@ -90,15 +90,15 @@ func (n *node) repairer() {
 			pause = calls.Backoff{}
 			continue
 		}
-		longest, ending := 20*time.Millisecond, n.ending
+		longest, newEnd := 20*time.Millisecond, n.newEnd
 		if n.away() {
-			longest, ending = time.Second, nil
+			longest, newEnd = time.Second, nil
 		} else if lasts(failed) {
 			longest = time.Second
 		}
 		select {
 		case <-time.After(pause.Below(longest)):
-		case <-ending:
+		case <-newEnd:
 		case <-n.q.bounds.Base.Done():
 		}
 	}
