@@ -51,7 +51,7 @@ func (c *checkup) note(found, why, do string) {
 }
 
 func newDoctor(s *server) *cobra.Command {
-	output, fairToo, permitsToo, readToo := "", false, false, false
+	var asJSON, fairToo, permitsToo, readToo bool
 	c := &cobra.Command{
 		Use:   "doctor [flags] [KEY]",
 		Short: "Find what in Redis hurts locks, and say what to do",
@@ -72,9 +72,6 @@ The exit status is 0 if nothing hurts locks, and 80 if something does.`,
 			return oneKey(c, args)
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			if output != "text" && output != "json" {
-				return fmt.Errorf("-o: %q is neither text nor json", output)
-			}
 			return s.with(c.Context(), func(ctx context.Context, client rueidis.Client, _ operators) error {
 				nodes, err := masters(ctx, client)
 				if err != nil {
@@ -93,7 +90,7 @@ The exit status is 0 if nothing hurts locks, and 80 if something does.`,
 					}
 					findings = append(findings, more...)
 				}
-				if err := printFindings(c.OutOrStdout(), output, findings); err != nil {
+				if err := printFindings(c.OutOrStdout(), asJSON, findings); err != nil {
 					return written(err)
 				}
 				if hurt := count(findings); hurt > 0 {
@@ -103,8 +100,7 @@ The exit status is 0 if nothing hurts locks, and 80 if something does.`,
 			})
 		},
 	}
-	c.Flags().StringVarP(&output, "output", "o", "text", "`FORMAT`: text, or json: an array in one line")
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)) // fails only for an unknown flag
+	outputFlag(c, &asJSON, "text", ", or json: an array in one line")
 	c.Flags().BoolVar(&permitsToo, "permits", false, "the user also needs the rights of semaphores, as for run --permits and resize")
 	c.Flags().BoolVar(&readToo, "read", false, "the user also needs the rights of read/write locks, as for run --read and run --write")
 	c.Flags().BoolVar(&fairToo, "fair", false, "the user also needs the rights of fair locks, as for run --fair, ls, show and unlock")
@@ -120,8 +116,8 @@ func count(findings []finding) (hurt int) {
 	return hurt
 }
 
-func printFindings(w io.Writer, output string, findings []finding) (err error) {
-	if output == "json" {
+func printFindings(w io.Writer, asJSON bool, findings []finding) (err error) {
+	if asJSON {
 		return json.NewEncoder(w).Encode(append([]finding{}, findings...))
 	}
 	for _, f := range findings {

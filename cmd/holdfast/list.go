@@ -112,7 +112,7 @@ const watchEvery = 2 * time.Second
 
 func newList(s *server) *cobra.Command {
 	var every time.Duration
-	output := ""
+	asJSON := false
 	c := &cobra.Command{
 		Use:   "ls [flags] [PATTERN]",
 		Short: "List the locks that are held",
@@ -122,9 +122,6 @@ steps (SCAN), on a Redis Cluster those of every master.`,
 		Example: "  holdfast ls 'jobs:*'\n  holdfast ls -o json | jq -r '.[].holder'",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if output != "table" && output != "json" {
-				return fmt.Errorf("-o: %q is neither table nor json", output)
-			}
 			watch := c.Flags().Changed("watch")
 			if watch && every <= 0 {
 				return fmt.Errorf("--watch: %v is not greater than zero", every)
@@ -141,7 +138,7 @@ steps (SCAN), on a Redis Cluster those of every master.`,
 					switch {
 					case err == nil:
 						worked = true
-						if err := printLocks(c.OutOrStdout(), output, locks); err != nil || !watch {
+						if err := printLocks(c.OutOrStdout(), asJSON, locks); err != nil || !watch {
 							return written(err)
 						}
 					case watch && (failed(err).status == statusAway || worked && rotating(err)): // perhaps it comes back
@@ -158,8 +155,7 @@ steps (SCAN), on a Redis Cluster those of every master.`,
 			})
 		},
 	}
-	c.Flags().StringVarP(&output, "output", "o", "table", "`FORMAT`: table, or json: an array in one line")
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp)) // fails only for an unknown flag
+	outputFlag(c, &asJSON, "table", ", or json: an array in one line")
 	c.Flags().DurationVar(&every, "watch", 0, "print again and again; --watch=`TIME` says how often")
 	c.Flags().Lookup("watch").NoOptDefVal = watchEvery.String()
 	return c
@@ -188,8 +184,8 @@ func locksOf(ctx context.Context, pattern string, kinds ...*engine.Engine) ([]lo
 	return locks, nil
 }
 
-func printLocks(w io.Writer, output string, locks []lock) error {
-	if output == "json" {
+func printLocks(w io.Writer, asJSON bool, locks []lock) error {
+	if asJSON {
 		return json.NewEncoder(w).Encode(locks)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

@@ -160,6 +160,17 @@ func complain(w io.Writer, err error) {
 	fmt.Fprintln(w, "holdfast:", strings.TrimPrefix(err.Error(), "holdfast: "))
 }
 
+// outputFlag adds -o to a command: a format for people, the default, or JSON.
+func outputFlag(c *cobra.Command, asJSON *bool, people, orJSON string) {
+	c.Flags().FuncP("output", "o", "`FORMAT`: "+people+" (default)"+orJSON, func(format string) error {
+		if *asJSON = format == "json"; !*asJSON && format != people {
+			return fmt.Errorf("neither %s nor json", people)
+		}
+		return nil
+	})
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{people, "json"}, cobra.ShellCompDirectiveNoFileComp)) // fails only for an unknown flag
+}
+
 func newRoot() *cobra.Command {
 	server := &server{}
 	root := &cobra.Command{

@@ -113,29 +113,28 @@ Exit statuses of holdfast itself:
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // prepare checks all input before any call to Redis.
-func (r *run) prepare(s *server, args []string) (rueidis.ClientOption, error) {
+func (r *run) prepare(s *server, args []string) (o rueidis.ClientOption, err error) {
 	switch {
 	case r.wait < 0:
-		return rueidis.ClientOption{}, fmt.Errorf("--wait: %v is negative", r.wait)
+		return o, fmt.Errorf("--wait: %v is negative", r.wait)
 	case r.killAfter < 0:
-		return rueidis.ClientOption{}, fmt.Errorf("--kill-after: %v is negative", r.killAfter)
+		return o, fmt.Errorf("--kill-after: %v is negative", r.killAfter)
 	case r.fenceEnv != "" && !variable.MatchString(r.fenceEnv):
-		return rueidis.ClientOption{}, fmt.Errorf("--fence-env: %q cannot name a variable", r.fenceEnv)
+		return o, fmt.Errorf("--fence-env: %q cannot name a variable", r.fenceEnv)
 	}
 	if err := check.Lease(r.lease); err != nil {
-		return rueidis.ClientOption{}, fmt.Errorf("--lease: %w", err)
+		return o, fmt.Errorf("--lease: %w", err)
 	}
 	if err := check.Lease(r.atLeast); err != nil && r.atLeast != 0 {
-		return rueidis.ClientOption{}, fmt.Errorf("--at-least: %w", err)
+		return o, fmt.Errorf("--at-least: %w", err)
 	}
 	if r.atLeast != 0 && !r.try && (!r.bounded || r.wait >= r.atLeast) { // otherwise it may have ended when the job starts
-		return rueidis.ClientOption{}, errors.New("--at-least needs --try, or a --wait that is shorter")
+		return o, errors.New("--at-least needs --try, or a --wait that is shorter")
 	}
 	if r.capped && r.maxHold <= 0 {
-		return rueidis.ClientOption{}, fmt.Errorf("--max-hold: %v is not greater than zero", r.maxHold)
+		return o, fmt.Errorf("--max-hold: %v is not greater than zero", r.maxHold)
 	}
-	o, err := s.options(r.lease)
-	if err != nil {
+	if o, err = s.options(r.lease); err != nil {
 		return o, err
 	}
 	if err := check.Key(args[0] + due); err != nil && r.atLeast != 0 {

@@ -25,7 +25,7 @@ type waiter struct {
 }
 
 func newShow(s *server) *cobra.Command {
-	output := ""
+	asJSON := false
 	c := &cobra.Command{
 		Use:   "show [flags] KEY",
 		Short: "Show who holds a lock and who waits for it",
@@ -35,9 +35,6 @@ read/write lock, how many read, and who writes or else one of the readers. It do
 waiters without an order.`,
 		Args: oneKey,
 		RunE: func(c *cobra.Command, args []string) error {
-			if output != "text" && output != "json" {
-				return fmt.Errorf("-o: %q is neither text nor json", output)
-			}
 			return s.with(c.Context(), func(ctx context.Context, client rueidis.Client, o operators) error {
 				l, err := o.inspect(ctx, args[0])
 				if err != nil {
@@ -49,15 +46,14 @@ waiters without an order.`,
 						return failed(err)
 					}
 				}
-				if output == "json" {
+				if asJSON {
 					return written(json.NewEncoder(c.OutOrStdout()).Encode(l.shown(queue)))
 				}
 				return written(printLock(c.OutOrStdout(), l, queue))
 			})
 		},
 	}
-	c.Flags().StringVarP(&output, "output", "o", "text", "`FORMAT`: text or json")
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)) // fails only for an unknown flag
+	outputFlag(c, &asJSON, "text", " or json")
 	return c
 }
 
@@ -108,17 +104,6 @@ func (l lock) shown(queue []waiter) any {
 	}{l, all}
 }
 
-func printSemaphore(w io.Writer, l lock) error {
-	_, err := fmt.Fprintf(w, "key      %s\nkind     %s\npermits  %d\ntaken    %d\n", printable(l.Key), l.Kind, l.Permits, l.Taken)
-	for i, h := range l.holders {
-		if err == nil {
-			left := lock{RemainingMS: h.Remaining.Milliseconds()}.left()
-			_, err = fmt.Fprintf(w, "%7d  %s (%s)%s\n", i+1, printable(h.Owner), left, label(h.Label))
-		}
-	}
-	return err
-}
-
 func oneKey(c *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("%s needs one key", c.Name())
@@ -149,9 +134,6 @@ func label(text string) string {
 }
 
 func printLock(w io.Writer, l lock, queue []waiter) (err error) {
-	if l.Kind == "semaphore" {
-		return printSemaphore(w, l)
-	}
 	line := func(format string, args ...any) {
 		if err == nil {
 			_, err = fmt.Fprintf(w, format+"\n", args...)
@@ -159,6 +141,15 @@ func printLock(w io.Writer, l lock, queue []waiter) (err error) {
 	}
 	line("key      %s", printable(l.Key))
 	line("kind     %s", l.Kind)
+	if l.Kind == "semaphore" {
+		line("permits  %d", l.Permits)
+		line("taken    %d", l.Taken)
+		for i, h := range l.holders {
+			left := lock{RemainingMS: h.Remaining.Milliseconds()}.left()
+			line("%7d  %s (%s)%s", i+1, printable(h.Owner), left, label(h.Label))
+		}
+		return err
+	}
 	if l.Mode != "" {
 		line("mode     %s", l.Mode)
 		line("readers  %d", l.Readers)
