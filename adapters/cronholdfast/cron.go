@@ -7,6 +7,7 @@
 package cronholdfast
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/errs"
 )
 
@@ -26,7 +28,7 @@ func (f FuncJob) Run() { f(context.Background()) }
 // Once returns a wrapper for one job. Across all processes that share a Redis, no two runs of
 // the job overlap, and after a run has begun no other begins for the time apart. The job takes
 // key while it runs, with a lease that is renewed, and key + ":due" for the time apart. Once
-// fails on nil locks or a nil log, on an empty key, and on a bad time.
+// fails on nil locks or a nil log, on a bad key, and on a bad time.
 //
 // Choose apart longer than clocks can differ and shorter than the time between two due times,
 // for example half of it; at least 100 ms, in whole milliseconds. If the due times differ
@@ -41,13 +43,14 @@ func (f FuncJob) Run() { f(context.Background()) }
 // wrapper sees a FuncJob only if it is the last of its chain. It costs two round trips before
 // the job, and one after it.
 func Once(ctx context.Context, locks holdfast.Locker, key string, apart time.Duration, log cron.Logger) (cron.JobWrapper, error) {
-	switch {
-	case locks == nil || log == nil:
+	if locks == nil || log == nil {
 		return nil, errs.Invalid("cronholdfast: Once: locks or log is nil")
-	case key == "":
-		return nil, errs.Invalid("cronholdfast: Once: key is empty")
-	case apart < 100*time.Millisecond || apart%time.Millisecond != 0:
-		return nil, errs.Invalid("cronholdfast: Once: apart: %v is not a whole number of milliseconds of at least 100ms", apart)
+	}
+	if err := cmp.Or(check.Key(key), check.Key(key+check.Due)); err != nil {
+		return nil, errs.Invalid("cronholdfast: Once: %w", err)
+	}
+	if err := check.Lease(apart); err != nil {
+		return nil, errs.Invalid("cronholdfast: Once: apart: %w", err)
 	}
 	return func(job cron.Job) cron.Job {
 		run := func(context.Context) { job.Run() }
@@ -72,7 +75,7 @@ func Once(ctx context.Context, locks holdfast.Locker, key string, apart time.Dur
 
 // once runs a job, or reports that it did not.
 func once(ctx context.Context, locks holdfast.Locker, key string, apart time.Duration, run func(context.Context)) (ran bool, err error) {
-	due, err := locks.TryLock(ctx, key+":due", holdfast.FixedLease(apart)) // ends by itself
+	due, err := locks.TryLock(ctx, key+check.Due, holdfast.FixedLease(apart)) // ends by itself
 	if err != nil {
 		return false, err
 	}

@@ -3,6 +3,7 @@ package cronholdfast_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -187,6 +188,7 @@ func TestOnceRefuses(t *testing.T) {
 	}{
 		{nil, "job", time.Second, newLog()}, {locks, "", time.Second, newLog()}, {locks, "job", time.Second, nil},
 		{locks, "job", 99 * time.Millisecond, newLog()}, {locks, "job", time.Second + 1, newLog()},
+		{locks, "job", 101 * 365 * 24 * time.Hour, newLog()}, {locks, strings.Repeat("j", 1<<10), time.Second, newLog()},
 	} {
 		_, err := cronholdfast.Once(t.Context(), c.locks, c.key, c.apart, c.log)
 		require.ErrorIs(t, err, holdfast.ErrInvalidArgument)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/election"
+	"github.com/holdfast-go/holdfast/internal/errs"
+	"github.com/holdfast-go/holdfast/internal/loop"
 )
 
 const retry = time.Second // after a refusal by Redis
@@ -27,6 +29,9 @@ type Elector struct {
 // before Close of locks. It fails on nil locks and bad options; IsLeader returns the errors of the
 // election.
 func NewElector(locks holdfast.Locker, key string, opts ...holdfast.LockOption) (*Elector, error) {
+	if locks == nil {
+		return nil, errs.Invalid("gocronholdfast: NewElector: locks is nil")
+	}
 	candidate, err := election.New(locks, key, opts...)
 	if err != nil {
 		return nil, err
@@ -48,10 +53,7 @@ func (e *Elector) campaign(ctx context.Context) {
 		if errors.Is(err, holdfast.ErrClosed) {
 			return
 		}
-		select {
-		case <-time.After(retry):
-		case <-ctx.Done():
-		}
+		loop.Sleep(retry, ctx.Done())
 	}
 }
 

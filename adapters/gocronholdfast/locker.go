@@ -9,6 +9,7 @@ import (
 	"github.com/go-co-op/gocron/v2"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/errs"
 )
 
@@ -36,11 +37,11 @@ type Locker struct {
 // differ between processes, like those of a DurationJob without WithStartAt, choose a little
 // less than the interval.
 func NewLocker(locks holdfast.Locker, prefix string, apart time.Duration) (*Locker, error) {
-	switch {
-	case locks == nil:
+	if locks == nil {
 		return nil, errs.Invalid("gocronholdfast: NewLocker: locks is nil")
-	case apart < 100*time.Millisecond || apart%time.Millisecond != 0:
-		return nil, errs.Invalid("gocronholdfast: NewLocker: apart: %v is not a whole number of milliseconds of at least 100ms", apart)
+	}
+	if err := check.Lease(apart); err != nil {
+		return nil, errs.Invalid("gocronholdfast: NewLocker: apart: %w", err)
 	}
 	return &Locker{locks: locks, prefix: prefix, apart: apart, runs: map[string]*holdfast.Lease{}}, nil
 }
@@ -52,7 +53,7 @@ func NewLocker(locks holdfast.Locker, prefix string, apart time.Duration) (*Lock
 // trips.
 func (l *Locker) Lock(ctx context.Context, name string) (gocron.Lock, error) {
 	key := l.prefix + name
-	due, err := l.locks.TryLock(ctx, key+":due", holdfast.FixedLease(l.apart)) // ends by itself
+	due, err := l.locks.TryLock(ctx, key+check.Due, holdfast.FixedLease(l.apart)) // ends by itself
 	if err != nil {
 		return nil, err
 	}

@@ -133,8 +133,10 @@ func TestNewRefuses(t *testing.T) {
 	_, noLocks := gocronholdfast.NewLocker(nil, "", time.Second)
 	_, short := gocronholdfast.NewLocker(locks, "", 99*time.Millisecond)
 	_, fraction := gocronholdfast.NewLocker(locks, "", time.Second+1)
+	_, long := gocronholdfast.NewLocker(locks, "", 101*365*24*time.Hour)
 	_, elector := gocronholdfast.NewElector(nil, "")
-	for _, err := range []error{noLocks, short, fraction, elector} {
+	for _, err := range []error{noLocks, short, fraction, long, elector} {
 		require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
 	}
+	require.ErrorContains(t, elector, "gocronholdfast: NewElector: locks is nil")
 }

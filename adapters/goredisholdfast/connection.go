@@ -8,6 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/auth"
+
+	"github.com/holdfast-go/holdfast/internal/lockclient"
 )
 
 // dialer returns what dials in place of rueidis; nil: nothing does. A Dialer of go-redis makes
@@ -27,12 +29,7 @@ func dialer(o *redis.Options, path bool) func(context.Context, string, *net.Dial
 	case network == "tcp":
 		return nil
 	}
-	return func(ctx context.Context, address string, d *net.Dialer, c *tls.Config) (net.Conn, error) {
-		if c != nil {
-			return (&tls.Dialer{NetDialer: d, Config: c}).DialContext(ctx, network, address)
-		}
-		return d.DialContext(ctx, network, address)
-	}
+	return lockclient.Dialer(network)
 }
 
 // provider returns what gives the credentials of each connection, by the precedence of

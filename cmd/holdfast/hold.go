@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/rlock"
 	"github.com/holdfast-go/holdfast/rwlock"
 	"github.com/holdfast-go/holdfast/semaphore"
@@ -156,7 +157,7 @@ func (r *run) begin(ctx context.Context, h *hold) error {
 	l, err := rlock.New(h.client)
 	if err == nil {
 		h.due = l
-		_, err = l.TryLock(ctx, r.key+due, holdfast.FixedLease(r.atLeast))
+		_, err = l.TryLock(ctx, r.key+check.Due, holdfast.FixedLease(r.atLeast))
 	}
 	if errors.Is(err, holdfast.ErrNotAcquired) {
 		err = fmt.Errorf("%w; the job has begun less than %v ago", err, r.atLeast)
@@ -166,9 +167,6 @@ func (r *run) begin(ctx context.Context, h *hold) error {
 	}
 	return nil
 }
-
-// due is what the key of --at-least has behind that of the lock.
-const due = ":due"
 
 func (r *run) newLocker(client rueidis.Client) (locker, error) {
 	log := slog.New(warnings{os.Stderr})

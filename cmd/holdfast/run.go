@@ -137,7 +137,7 @@ func (r *run) prepare(s *server, args []string) (o rueidis.ClientOption, err err
 	if o, err = s.options(r.lease); err != nil {
 		return o, err
 	}
-	if err := check.Key(args[0] + due); err != nil && r.atLeast != 0 {
+	if err := check.Key(args[0] + check.Due); err != nil && r.atLeast != 0 {
 		return o, fmt.Errorf("--at-least: %w", err)
 	}
 	r.key, r.child = args[0], exec.Command(args[1], args[2:]...)

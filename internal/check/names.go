@@ -27,6 +27,9 @@ const ReadHolds = ":rwlock_timeout"
 // Marker is the key in which a node of a quorum keeps since when it has been up.
 const Marker = "holdfast_node"
 
+// Due ends the key of a job that runs once when it is due: it is held for a fixed time from the start.
+const Due = ":due"
+
 // collides says which names of another lock those of key would collide with; "" if none.
 func collides(key string) string {
 	switch key[0] {

@@ -28,7 +28,7 @@ func Credentials(o *rueidis.ClientOption, f func(context.Context) (username, pas
 	o.Sentinel.Dialer.Resolver = ofSentinel
 	dial := o.DialCtxFn
 	if dial == nil {
-		dial = asRueidis
+		dial = Dialer("tcp")
 	}
 	o.DialCtxFn = func(ctx context.Context, address string, d *net.Dialer, c *tls.Config) (net.Conn, error) {
 		conn, err := dial(ctx, address, d, c)
@@ -42,12 +42,14 @@ func Credentials(o *rueidis.ClientOption, f func(context.Context) (username, pas
 // ofSentinel marks the dialer of Sentinels; it resolves as none does.
 var ofSentinel = &net.Resolver{}
 
-// asRueidis dials as rueidis does.
-func asRueidis(ctx context.Context, address string, d *net.Dialer, c *tls.Config) (net.Conn, error) {
-	if c != nil {
-		return (&tls.Dialer{NetDialer: d, Config: c}).DialContext(ctx, "tcp", address)
+// Dialer returns what dials a network as rueidis dials TCP.
+func Dialer(network string) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+	return func(ctx context.Context, address string, d *net.Dialer, c *tls.Config) (net.Conn, error) {
+		if c != nil {
+			return (&tls.Dialer{NetDialer: d, Config: c}).DialContext(ctx, network, address)
+		}
+		return d.DialContext(ctx, network, address)
 	}
-	return d.DialContext(ctx, "tcp", address)
 }
 
 type sentinelConn struct{ net.Conn }
