@@ -30,10 +30,10 @@ const (
 	Held
 	Waiting
 	Outages
-	Wait
-	Hold
+	WaitDuration
+	HoldDuration
 	RenewalDelay
-	Outage
+	OutageDuration
 )
 
 // Metric describes a metric by the conventions of OpenTelemetry.
@@ -68,11 +68,11 @@ var All = [...]Metric{
 	RenewalFailed: {"holdfast.lease.renewal.failed", Counter, "{renewal}", "Renewals that Redis has not confirmed.", true, ErrorLabel, unconfirmed},
 	Dropped: {"holdfast.observer.dropped", Counter, "{event}", "Events that came too fast to be told.", false, EventLabel,
 		slices.Sorted(maps.Keys(byEvent(holdfast.DroppedEvent{})))},
-	Held:         {"holdfast.lock.held", Gauge, "{entry}", "Entries that are held now.", true, "", nil},
-	Waiting:      {"holdfast.lock.waiting", Gauge, "{call}", "Lock calls that wait now.", true, "", nil},
-	Outages:      {"holdfast.outage.active", Gauge, "{server}", "Servers that do not answer now.", false, "", nil},
-	Wait:         {"holdfast.lock.wait.duration", Histogram, "s", "Time that lock calls took, without re-entries.", true, ErrorLabel, nil},
-	Hold:         {"holdfast.lock.hold.duration", Histogram, "s", "Time for which entries were held.", true, ErrorLabel, nil},
-	RenewalDelay: {"holdfast.lease.renewal.delay", Histogram, "s", "Time by which confirmed renewals were late.", true, "", nil},
-	Outage:       {"holdfast.outage.duration", Histogram, "s", "Time for which a server did not answer.", false, "", nil},
+	Held:           {"holdfast.lock.held", Gauge, "{entry}", "Entries that are held now.", true, "", nil},
+	Waiting:        {"holdfast.lock.waiting", Gauge, "{call}", "Lock calls that wait now.", true, "", nil},
+	Outages:        {"holdfast.outage.active", Gauge, "{server}", "Servers that do not answer now.", false, "", nil},
+	WaitDuration:   {"holdfast.lock.wait.duration", Histogram, "s", "Time that lock calls took, without re-entries.", true, ErrorLabel, nil},
+	HoldDuration:   {"holdfast.lock.hold.duration", Histogram, "s", "Time for which entries were held.", true, ErrorLabel, nil},
+	RenewalDelay:   {"holdfast.lease.renewal.delay", Histogram, "s", "Time by which confirmed renewals were late.", true, "", nil},
+	OutageDuration: {"holdfast.outage.duration", Histogram, "s", "Time for which a server did not answer.", false, "", nil},
 }

@@ -45,11 +45,11 @@ func TestEvents(t *testing.T) {
 	require.EqualValues(t, 1, sums[point{Outages, "", ""}])
 	o.OutageEnded(holdfast.OutageEndedEvent{Lasted: 3 * time.Second})
 	for p, want := range map[point]float64{
-		{Acquired, "a", "grant"}: 1, {Acquired, "a", "re-entry"}: 1, {Wait, "a", ""}: 2, {Held, "a", ""}: 1, {Hold, "a", ""}: .5,
-		{Failed, "a", "too_many_waiters"}: 1, {Wait, "a", "too_many_waiters"}: 1,
-		{Lost, "b", "max_hold"}: 1, {Hold, "b", "max_hold"}: 1, {Held, "b", ""}: -1,
+		{Acquired, "a", "grant"}: 1, {Acquired, "a", "re-entry"}: 1, {WaitDuration, "a", ""}: 2, {Held, "a", ""}: 1, {HoldDuration, "a", ""}: .5,
+		{Failed, "a", "too_many_waiters"}: 1, {WaitDuration, "a", "too_many_waiters"}: 1,
+		{Lost, "b", "max_hold"}: 1, {HoldDuration, "b", "max_hold"}: 1, {Held, "b", ""}: -1,
 		{Lost, "c", "fixed_lease"}: 1, {Held, "c", ""}: -1,
-		{RenewalDelay, "a", ""}: .01, {RenewalFailed, "a", "unknown"}: 1, {Outages, "", ""}: 0, {Outage, "", ""}: 3,
+		{RenewalDelay, "a", ""}: .01, {RenewalFailed, "a", "unknown"}: 1, {Outages, "", ""}: 0, {OutageDuration, "", ""}: 3,
 	} {
 		require.Equal(t, want, sums[p], "%s %v", All[p.id].Name, p)
 		delete(sums, p)

@@ -36,13 +36,13 @@ func Observer(record Record, keyName func(string) string) holdfast.Observer {
 			record(Acquired, 1, key, string(e.How))
 			record(Held, 1, key, "")
 			if e.How != holdfast.ByReentry {
-				record(Wait, e.Waited.Seconds(), key, "")
+				record(WaitDuration, e.Waited.Seconds(), key, "")
 			}
 		}),
 		Failed: each(o, func(e holdfast.FailedEvent) {
 			key, why := o.name(e.Key), ErrorType(e.Err)
 			record(Failed, 1, key, why)
-			record(Wait, e.Waited.Seconds(), key, why)
+			record(WaitDuration, e.Waited.Seconds(), key, why)
 		}),
 		Released: each(o, func(e holdfast.ReleasedEvent) { o.ended(o.name(e.Key), e.Held, ErrorType(e.Err)) }),
 		Lost: each(o, func(e holdfast.LostEvent) {
@@ -62,7 +62,7 @@ func Observer(record Record, keyName func(string) string) holdfast.Observer {
 		OutageBegan: each(o, func(holdfast.OutageBeganEvent) { record(Outages, 1, "", "") }),
 		OutageEnded: each(o, func(e holdfast.OutageEndedEvent) {
 			record(Outages, -1, "", "")
-			record(Outage, e.Lasted.Seconds(), "", "")
+			record(OutageDuration, e.Lasted.Seconds(), "", "")
 		}),
 		Dropped: each(o, o.dropped),
 	}
@@ -103,7 +103,7 @@ func (o *observer) begin(ofKeys bool, name string) {
 
 func (o *observer) ended(key string, held time.Duration, why string) {
 	o.record(Held, -1, key, "")
-	o.record(Hold, held.Seconds(), key, why)
+	o.record(HoldDuration, held.Seconds(), key, why)
 }
 
 func (o *observer) waiters(key string, waiting int) {

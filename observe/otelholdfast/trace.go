@@ -38,7 +38,7 @@ func (t *traced) Do(ctx context.Context, key string, f func(context.Context) err
 		trace.WithAttributes(attribute.String(metrics.KeyLabel, name)))
 	defer span.End()
 	err := t.Locker.Do(ctx, key, func(ctx context.Context) error {
-		wait := attribute.Float64(metrics.All[metrics.Wait].Name, time.Since(began).Seconds())
+		wait := attribute.Float64(metrics.All[metrics.WaitDuration].Name, time.Since(began).Seconds())
 		span.AddEvent(metrics.All[metrics.Acquired].Name, trace.WithAttributes(wait))
 		return f(ctx)
 	}, opts...)
