@@ -70,8 +70,8 @@ func Label(label string) LockOption {
 	return lockOption(func(o *LockOptions) { o.Label = &label })
 }
 
-// Options combines the options of one call. It fails with ErrInvalidArgument on a nil option.
-func Options(opts ...LockOption) (all LockOptions, err error) {
+// NewLockOptions combines the options of one call. It fails with ErrInvalidArgument on a nil option.
+func NewLockOptions(opts ...LockOption) (all LockOptions, err error) {
 	for _, o := range opts {
 		if o == nil {
 			return LockOptions{}, fmt.Errorf("%w: lock option is nil", ErrInvalidArgument)

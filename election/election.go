@@ -47,7 +47,7 @@ type Election struct {
 // of fair. New fails on a nil locker, a nil option, and on [holdfast.WaitAtMost], as the context
 // of [Election.Run] bounds its waits.
 func New(locker holdfast.Locker, group string, opts ...holdfast.LockOption) (*Election, error) {
-	all, err := holdfast.Options(opts...)
+	all, err := holdfast.NewLockOptions(opts...)
 	switch {
 	case locker == nil:
 		return nil, errs.Invalid("election: New: locker is nil")

@@ -93,7 +93,7 @@ func Permits(n int) error {
 // Options returns the combined options of a call to a locker with this WithMaxHold, or an
 // error that names the bad one.
 func Options(opts []holdfast.LockOption, maxHold time.Duration) (holdfast.LockOptions, error) {
-	o, err := holdfast.Options(opts...)
+	o, err := holdfast.NewLockOptions(opts...)
 	if err == nil && o.FixedLease != nil {
 		if err = Lease(*o.FixedLease); err != nil {
 			err = errs.Invalid("FixedLease: %w", err)
