@@ -101,7 +101,7 @@ func testManyCallsBehindOneEndpoint(t *testing.T, d locktest.Kind) {
 }
 
 // No quorum locks there, as its marker is in a slot of its own: an attempt and a wait are
-// refused at once.
+// refused immediately.
 func testNoQuorumBehindOneEndpoint(t *testing.T, d locktest.Kind) {
 	f := endpoints(t, d, allSlots, "")
 	for _, unguarded := range []bool{false, true} {

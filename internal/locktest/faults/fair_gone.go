@@ -107,7 +107,7 @@ func testEnterAfterWait(t *testing.T, d locktest.Kind) {
 }
 
 // An owner that has been given up stands in the queue once more. Then Redis grants it the key,
-// by a call of this client, which has no waiter for it any more: the key is given back at once.
+// by a call of this client, which has no waiter for it any more: the key is given back immediately.
 func testGrantAfterQueue(t *testing.T, d locktest.Kind) {
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, WaiterTTL: locktest.Long, GrantLease: locktest.Long})
 	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")

@@ -173,7 +173,7 @@ func testMessageAfterLeave(t *testing.T, d locktest.Kind) {
 
 // An owner that was served in a run stands in the queue until the run is over. If the key
 // is taken away before, Redis grants it to that owner once more, though none waits: the key
-// is given back at once.
+// is given back immediately.
 func testGrantAfterTurn(t *testing.T, d locktest.Kind) {
 	const never = 10 * locktest.Long
 	r := newHarness(t, d, locktest.Options{Lease: never, GrantLease: never, WaiterTTL: never, Handover: ptr(locktest.Long)})

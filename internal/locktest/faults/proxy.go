@@ -53,7 +53,7 @@ func (r *harness) free(key string) {
 	r.Tidy(key)
 }
 
-// An acquire ends at once with these words, and what it did is undone.
+// An acquire ends immediately with these words, and what it did is undone.
 func testAcquireAnsweredByAProxy(t *testing.T, d locktest.Kind) {
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
 	for _, lock := range []func() error{
@@ -106,7 +106,7 @@ func testUnlockAnsweredByAProxy(t *testing.T, d locktest.Kind) {
 	}
 }
 
-// A nested entry ends at once with these words. The count of entries becomes right again, also
+// A nested entry ends immediately with these words. The count of entries becomes right again, also
 // after an Unlock of one.
 func testEntryAnsweredByAProxy(t *testing.T, d locktest.Kind) {
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
@@ -143,7 +143,7 @@ func testUndoAnsweredByAProxy(t *testing.T, d locktest.Kind) {
 	r.free("k")
 }
 
-// A waiter that enters ends at once with these words, and leaves the queue.
+// A waiter that enters ends immediately with these words, and leaves the queue.
 func testEnterAnsweredByAProxy(t *testing.T, d locktest.Kind) {
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
 	l := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")

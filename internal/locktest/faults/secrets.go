@@ -125,7 +125,7 @@ func testRotation(t *testing.T, d locktest.Kind, code string, client func(*rueid
 }
 
 // A user gets other keys, in two steps. What has had an answer for its key goes on, and a first
-// call is refused at once.
+// call is refused immediately.
 func testKeyForbiddenForAWhile(t *testing.T, d locktest.Kind) {
 	s := d.Start(t)
 	d.LeastRights(t, s)

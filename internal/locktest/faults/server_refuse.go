@@ -36,8 +36,8 @@ func init() {
 	register("F32_ForbiddenKeyAmongWaiters", testForbiddenAmongWaiters, fairOnly|realServers)
 }
 
-// testRefused requires that new callers and waiters get an error that waiting cannot cure
-// at once, as it is. A waiter whose key is forbidden gets it after an outage.
+// testRefused requires that new callers and waiters immediately get an error that waiting
+// cannot cure, as it is. A waiter whose key is forbidden gets it after an outage.
 func testRefused(t *testing.T, d locktest.Kind, code string, client func(*rueidis.ClientOption), begin func(locktest.Topology)) {
 	s := d.Start(t)
 	d.LeastRights(t, s)
