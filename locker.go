@@ -93,17 +93,18 @@ type Operator interface {
 	Close() error
 }
 
-// Status is the state of a key at one moment, as Redis sees it.
+// Status is the state of a key at one moment, as Redis sees it. Readers of a process may share one hold,
+// and Redisson's threads have one each. Those that wait for fair include the dead that are not yet removed.
 type Status struct {
 	Key       string
 	Held      bool
-	Owner     string        // of any client, Redisson's included; "" if free; of a semaphore, the one whose lease ends first
+	Owner     string        // of any client, Redisson's included; "" if free; of semaphore, the one whose lease ends first
 	Label     string        // of the owner, see [WithLabel] and [Label]; "" for Redisson's
 	Mode      string        // of rwlock: read or write; "" if free
-	Readers   int           // of rwlock: how many holds readers have, Owner's included unless it writes; readers of a process may share one, Redisson's threads have one each
+	Readers   int           // of rwlock: how many holds readers have, Owner's included unless it writes
 	Entries   int           // levels of nesting, of Owner; 0 if free
 	Remaining time.Duration // until the lease ends if it is not renewed; negative: it has no end
-	Waiting   int           // of fair: how many wait in all processes, including the dead that are not yet removed; of semaphore: how many wait in this locker; otherwise 0
+	Waiting   int           // of fair: how many wait in all processes; of semaphore: in this locker; otherwise 0
 	Permits   int           // of semaphore: how many there are; 0 if nobody holds one and no Resize has set them
 	Holders   []Holder      // of semaphore: all of them, the first to end first
 }

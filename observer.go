@@ -91,8 +91,8 @@ type OutageBeganEvent struct {
 	Err    error
 }
 
-// OutageEndedEvent: Redis has answered again, or answers elsewhere after no call went to it for the length
-// of a lease, or the locker is closed. A locker that makes no call does not notice.
+// OutageEndedEvent: Redis has answered again; or another server answers, and no call has gone to this one for
+// the length of a lease; or the locker is closed. A locker that makes no call does not notice.
 type OutageEndedEvent struct {
 	Server string
 	Lasted time.Duration

@@ -38,7 +38,7 @@ func failOpen(ctx context.Context, locker holdfast.Locker, local *sync.Mutex, wo
 	case err == nil:
 		defer lease.Unlock(ctx)
 	case ctx.Err() == nil && (errors.Is(err, holdfast.ErrUnavailable) || errors.Is(err, holdfast.ErrUnknown)):
-		// Redis is away, and other processes may be in work as well.
+		// Redis is unavailable, and other processes may be in work as well.
 	default:
 		return err
 	}

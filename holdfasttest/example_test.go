@@ -71,8 +71,8 @@ func TestSell_LockIsLost(t *testing.T) {
 	})
 }
 
-// Redis is away before the sale, and then goes away during one.
-func TestSell_RedisIsAway(t *testing.T) {
+// Redis is unavailable before the sale, and then fails during one.
+func TestSell_RedisIsUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locks, shop := newShop(t)
 		locks.Outage(time.Hour)

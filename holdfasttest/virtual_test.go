@@ -104,8 +104,8 @@ func TestSell_RealLockIsLost(t *testing.T) {
 	})
 }
 
-// Redis is away before the sale, and then goes away during one.
-func TestSell_RealRedisIsAway(t *testing.T) {
+// Redis is unavailable before the sale, and then fails during one.
+func TestSell_RealRedisIsUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		redis := newVirtualRedis(t)
 		shop := &Shop{redis.process(t), 10}

@@ -106,7 +106,8 @@
 //	clocks                           fences
 //	a minority is wrong              grow
 //	- and such a node loses its      a number made within the longest lease after that may
-//	  counters and votes at once     be smaller than the one before
+//	  counters and votes             be smaller than the one before
+//	  immediately
 //	a quorum is wrong, and agrees    follow these clocks
 //	- and is set right               grow from there
 //	- and all nodes then lose their  go back

@@ -40,7 +40,8 @@ type Locker struct {
 // still uses the former nodes.
 //
 // New fails on too few or too many clients, a nil client, a client of a Redis Cluster, and
-// an option out of range, which the error names. Two clients of one server are one vote. A
+// an option that is out of range or of another kind, such as [holdfast.WithReplicas] and
+// [holdfast.WithShardedPubSub], which the error names. Two clients of one server are one vote. A
 // server has no vote if it is older than Redis 7.0, may evict locks, or has another longest
 // lease or number of nodes; [WithoutRestartGuard] drops all of these conditions. The log
 // reports all such servers; if too few votes are left, locks fail with an error that says

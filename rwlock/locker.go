@@ -83,7 +83,8 @@ func (l *RLocker) Lock(ctx context.Context, key string, opts ...holdfast.LockOpt
 }
 
 // TryLock makes one attempt: at most two round trips; see [holdfast.Locker]. It fails while a writer
-// has key or waits for it.
+// has key or waits for it, but within [holdfast.WithLocalHandover] it joins a reader of this locker
+// without asking for waiting writers.
 func (l *RLocker) TryLock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
 	return l.engine.TryLock(ctx, key, opts...)
 }
@@ -116,7 +117,7 @@ func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err er
 // for the locker's goroutines; see [holdfast.Operator].
 func (l *Locker) Close() error { return l.engine.Close() }
 
-// For multilock.LockAll, which checks all keys first.
+// For multilock.LockAll, which checks all keys first, and the command, which lists them.
 func init() {
 	engine.Register(func(l *Locker) *engine.Engine { return l.engine })
 	engine.Register(func(l *RLocker) *engine.Engine { return l.engine })

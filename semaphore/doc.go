@@ -13,7 +13,7 @@
 //
 // Redis says which owners have permits: a sorted set under the key's own name has an entry for each,
 // whose score is the end of its lease on the clock of the server. An owner has its permit while its
-// score is later than that clock. No client's clock counts. A second hash, holdfast_permits:{key},
+// score is later than that clock. No client's clock counts. A hash, holdfast_permits:{key},
 // has the number of permits, and what people see about the owners. The holder itself knows how long
 // it may trust its lease: until its trusted deadline,
 //

@@ -30,8 +30,8 @@ type Locker struct {
 // to Redis.
 //
 // It fails on a nil client, on another n, and on an option that is out of range or of another kind,
-// which the error names. There are no fences: they order successive holders, and those of a
-// semaphore hold at the same time.
+// which the error names. [holdfast.WithFencing] is one: fences order successive holders, and those of
+// a semaphore hold at the same time.
 func New(client rueidis.Client, n int, opts ...holdfast.Option) (*Locker, error) {
 	c, err := single.Configure(client, "semaphore", nil, opts)
 	if err == nil && c.Fencing {
@@ -114,5 +114,5 @@ func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err er
 // goroutines; see [holdfast.Operator].
 func (l *Locker) Close() error { return l.engine.Close() }
 
-// For multilock.LockAll, which checks all keys first.
+// For multilock.LockAll, which checks all keys first, and the command, which lists them.
 func init() { engine.Register(func(l *Locker) *engine.Engine { return l.engine }) }

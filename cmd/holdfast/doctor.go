@@ -32,12 +32,12 @@ type checkup struct {
 	mode     rueidis.ClientMode // of the client that knows all servers
 	key      string             // a lock whose rights are checked; "": none
 	fair     bool               // the rights of fair locks are needed
-	permits  bool               // those of semaphores are
-	read     bool               // those of read/write locks are
+	permits  bool               // the rights of semaphores are needed
+	read     bool               // the rights of read/write locks are needed
 	findings []finding
 
 	version    string // as INFO says; "": not known
-	replica    bool   // likewise
+	replica    bool   // as INFO says
 	judged     bool   // the rights
 	scriptless bool   // it refuses all scripts
 }

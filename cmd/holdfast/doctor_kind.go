@@ -10,9 +10,9 @@ import (
 
 // layout is how some lock kinds hold a key.
 type layout struct {
-	of      string // a lock so
-	ask     string // to check it
-	wanted  bool
+	of      string // a lock of these kinds
+	ask     string // the command that checks such a lock
+	wanted  bool   // the command at hand checks such a lock
 	inspect func(ctx context.Context, name string) (scripts.Holder, error)
 }
 

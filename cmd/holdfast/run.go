@@ -58,7 +58,7 @@ longer than their clocks can differ, and shorter than that between two due times
 
 Exit statuses of holdfast itself:
    64  bad usage; nothing was tried
-   69  Redis is away; the command did not run
+   69  Redis is unavailable; the command did not run
    70  Redis refuses, as for a wrong password or a missing right; the command did not run
    75  not acquired: another has the lock, or has begun the job within --at-least; the
        command did not run

@@ -193,7 +193,7 @@ func TestRunDoesNotWaitLongToRelease(t *testing.T) {
 	eventually(t, func() bool { return number(t, s, "EXISTS", key) == 0 })
 }
 
-func TestRunWhileRedisIsAway(t *testing.T) {
+func TestRunWhileRedisIsUnavailable(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	s.Kill()
