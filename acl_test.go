@@ -258,7 +258,7 @@ func useEverything(t *testing.T, server *redistest.Server, redis *scripts.Redis,
 		status, err := here.Inspect(ctx, key)
 		return err == nil && !status.Held
 	}, redistest.Patience, time.Millisecond)
-	_, err = redis.End(ctx, scripts.ReleaseRequest{Key: key, Owner: "somebody", Notify: true, Doubt: true})
+	_, err = redis.Release(ctx, scripts.ReleaseRequest{Key: key, Owner: "somebody", Notify: true, Doubt: true})
 	require.NoError(t, err)
 	set, err := multilock.LockAll(ctx, multilock.Keys(here, key, key+" and more"))
 	require.NoError(t, err)

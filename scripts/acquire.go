@@ -23,7 +23,7 @@ type Acquired struct {
 	// OK: the owner has held the key since this call. If the call was repeated, it may have
 	// held it since an earlier one.
 	OK bool
-	// Gone: the owner was given up by End in doubt and will not get the key any
+	// Gone: the owner was given up by Release in doubt and will not get the key any
 	// more. The next attempt needs a new owner.
 	Gone bool
 	// Remaining is what is left of the lease of another holder, at least 1 ms,
@@ -55,7 +55,7 @@ type AcquireRequest struct {
 // It may be repeated when its reply is lost: a repeat that finds the owner's
 // hold leaves it as it is, so the lease counts from before the first attempt; its numbers are
 // larger than those of the attempts before it.
-// After an Unknown outcome that is not followed up by a repeat, End in doubt undoes
+// After an Unknown outcome that is not followed up by a repeat, Release in doubt undoes
 // what may have been done.
 func (r *Redis) Acquire(ctx context.Context, f Fencing, a AcquireRequest) (Acquired, error) {
 	return r.take(ctx, parserOf(f), acquire, r.acquireInput(forOne(), f.Reserve != 0, f, a))
@@ -64,7 +64,7 @@ func (r *Redis) Acquire(ctx context.Context, f Fencing, a AcquireRequest) (Acqui
 // AcquireAll takes all of keys in one call, keys[i] for owners[i], for one lease from
 // now; if one of them is not free it changes nothing, and OK is false. OK is also false if
 // they must be of one slot and are of several: without a call where [Redis.BySlot] says so. It
-// may be repeated like Acquire; End in doubt undoes each.
+// may be repeated like Acquire; Release in doubt undoes each.
 func (r *Redis) AcquireAll(ctx context.Context, keys, owners []string, lease time.Duration) (ok bool, err error) {
 	if len(keys) == 0 || len(owners) != len(keys) {
 		return false, refuse("%d keys and %d owners: not as many of each, or none", len(keys), len(owners))

@@ -190,8 +190,8 @@ func TestF8_BadArguments(t *testing.T) {
 		refused("entries", errOf(n.SetEntries(ctx, "k", ownA, Entries{Count: entries})))
 	}
 	for _, last := range []int64{-1, 1e16} {
-		refused("last fence", errOf(n.End(ctx, ReleaseRequest{Key: "k", Owner: ownA, LastFence: last})), errOf(f.Release(ctx, "k", ofA(1), last, false)),
-			n.EndEach(ctx, []ReleaseRequest{{Key: "k", Owner: ownA}, {Key: "k", Owner: ownA, LastFence: last}}, make([]Result[Released], 2)),
+		refused("last fence", errOf(n.Release(ctx, ReleaseRequest{Key: "k", Owner: ownA, LastFence: last})), errOf(f.Release(ctx, "k", ofA(1), last, false)),
+			n.ReleaseEach(ctx, []ReleaseRequest{{Key: "k", Owner: ownA}, {Key: "k", Owner: ownA, LastFence: last}}, make([]Result[Released], 2)),
 			f.ReleaseEach(ctx, []FairHold{{KeyOwner{"k", ofA(1)}, last}}, make([]Result[FairReleased], 1)))
 	}
 	one, two := []string{"a"}, []string{"a", "b"}

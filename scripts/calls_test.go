@@ -55,13 +55,13 @@ var plain = family{
 			return c.Renew(c.ctx, lease, []string{c.key}, []string{c.owner}, make([]Answer, 1))
 		},
 		"release": func(c client) error {
-			return errOf(c.End(c.ctx, ReleaseRequest{Key: c.key, Owner: c.owner, Notify: true}))
+			return errOf(c.Release(c.ctx, ReleaseRequest{Key: c.key, Owner: c.owner, Notify: true}))
 		},
 		"release fenced": func(c client) error {
-			return errOf(c.End(c.ctx, ReleaseRequest{Key: c.key, Owner: c.owner, Notify: true, LastFence: 1}))
+			return errOf(c.Release(c.ctx, ReleaseRequest{Key: c.key, Owner: c.owner, Notify: true, LastFence: 1}))
 		},
 		"give up": func(c client) error {
-			return errOf(c.End(c.ctx, ReleaseRequest{Key: c.key, Owner: c.owner, Notify: true, Doubt: true}))
+			return errOf(c.Release(c.ctx, ReleaseRequest{Key: c.key, Owner: c.owner, Notify: true, Doubt: true}))
 		},
 		"set entries": setsEntries, "force release": forces, "inspect": inspects,
 	},
@@ -142,13 +142,15 @@ var permitted = family{
 		"renew": func(c client) error {
 			return c.permits().Renew(c.ctx, lease, []string{c.key}, []string{c.owner}, make([]Answer, 1))
 		},
-		"release": func(c client) error { return errOf(c.permits().End(c.ctx, ReleaseRequest{Key: c.key, Owner: c.owner})) },
+		"release": func(c client) error {
+			return errOf(c.permits().Release(c.ctx, ReleaseRequest{Key: c.key, Owner: c.owner}))
+		},
 		"give up": func(c client) error {
-			return errOf(c.permits().End(c.ctx, ReleaseRequest{Key: c.key, Owner: c.owner, Doubt: true}))
+			return errOf(c.permits().Release(c.ctx, ReleaseRequest{Key: c.key, Owner: c.owner, Doubt: true}))
 		},
 		"release each": func(c client) error {
 			return errOf(first(1, func(results []Result[Released]) error {
-				return c.permits().EndEach(c.ctx, []ReleaseRequest{{Key: c.key, Owner: c.owner}}, results)
+				return c.permits().ReleaseEach(c.ctx, []ReleaseRequest{{Key: c.key, Owner: c.owner}}, results)
 			}))
 		},
 		"set entries": func(c client) error {

@@ -218,7 +218,7 @@ func TestClusterChannels(t *testing.T) {
 				subscribe = conn.B().Ssubscribe().Channel(Channel(key)).Build()
 			}
 			require.NoError(t, conn.Do(bounded(t), subscribe).Error())
-			require.Equal(t, Released{Ours: true, Listeners: 1}, must(n.End(bounded(t), ReleaseRequest{Key: key, Owner: ownA, Notify: true}))(t))
+			require.Equal(t, Released{Ours: true, Listeners: 1}, must(n.Release(bounded(t), ReleaseRequest{Key: key, Owner: ownA, Notify: true}))(t))
 			require.Equal(t, Channel(key), <-came)
 		})
 	}

@@ -37,11 +37,11 @@
 //	AcquireAll     several, all free -> each held by its owner; or none
 //	SetEntries     held by the owner -> the same with another number of entries
 //	Renew          held by the owner -> the same for one lease from now; many keys at once
-//	End            held by the owner -> free; notifies the channel. For an owner in doubt, every acquire fails for a minute
+//	Release        held by the owner -> free; notifies the channel. For an owner in doubt, every acquire fails for a minute
 //	ForceRelease   held by any owner -> free; notifies the channel
 //	Inspect        the holder of the key
 //
-// AcquireEach, EndEach and InspectEach are for several keys, each by itself. Scans finds keys
+// AcquireEach, ReleaseEach and InspectEach are for several keys, each by itself. Scans finds keys
 // by SCAN.
 //
 // A verb that finds another holder changes nothing. An owner acquires once in its
@@ -102,7 +102,7 @@
 // that enters again keeps its place; Heartbeat finds a grant that was lost with the
 // reply.
 //
-// An attempt that is still on its way cannot be recalled. End in doubt makes it harmless for a minute:
+// An attempt that is still on its way cannot be recalled. Release in doubt makes it harmless for a minute:
 // whichever comes second, the late acquire or the giving up, finds what the first has left. Where
 // Redis cannot take the tombstone (out of memory, say), and after that minute, an attempt that
 // arrives late makes a hold that nobody uses, for at most its lease.

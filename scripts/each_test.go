@@ -64,7 +64,7 @@ func TestAcquireEach(t *testing.T) {
 			s.Do(t, "HSET", "nameless", "", "1")
 			s.Do(t, "HSET", "foreign", "one", "1", "two", "2")
 			s.Do(t, "SET", "string", "x")
-			must(n.End(bounded(t), ReleaseRequest{Key: "gone", Owner: ownA, Doubt: true}))(t)
+			must(n.Release(bounded(t), ReleaseRequest{Key: "gone", Owner: ownA, Doubt: true}))(t)
 			before, called := state(t, s), serverMicros(t, s)
 			var asks []AcquireRequest
 			for _, key := range []string{"free", "held", "endless", "gone", "string", "nameless", "foreign", "also free"} {
@@ -160,7 +160,7 @@ func TestEndEach(t *testing.T) {
 	}
 	ended, told := Result[Released]{Value: Released{Ours: true}}, Result[Released]{Value: Released{Ours: true, Listeners: 1}}
 	results := make([]Result[Released], len(holds))
-	require.NoError(t, n.EndEach(bounded(t), holds, results))
+	require.NoError(t, n.ReleaseEach(bounded(t), holds, results))
 	require.Equal(t, map[int]string{5: "WRONGTYPE"}, refusals(t, results))
 	require.Equal(t, []Result[Released]{told, ended, ended, told, {}, {}, {}, ended}, results)
 	heard.requireSaid(Channel("told")+" 0", Channel("fenced")+" 0")
@@ -177,7 +177,7 @@ func TestEndEach(t *testing.T) {
 		require.Contains(t, after, tombstone(key, ownA))
 	}
 
-	require.NoError(t, n.EndEach(bounded(t), holds, results)) // again: nothing more
+	require.NoError(t, n.ReleaseEach(bounded(t), holds, results)) // again: nothing more
 	refusals(t, results)
 	require.Equal(t, make([]Result[Released], len(holds)), results)
 }
@@ -191,7 +191,7 @@ func TestEach_AsManyAnswersAsHolds(t *testing.T) {
 		require.Equal(t, Unknown, OutcomeOf(err), err)
 		require.Equal(t, make([]NodeReply, places), replies)
 		ends := make([]Result[Released], places)
-		require.Equal(t, Unknown, OutcomeOf(n.EndEach(bounded(t), []ReleaseRequest{{Key: "b", Owner: ownA}, {Key: "c", Owner: ownA}}, ends)))
+		require.Equal(t, Unknown, OutcomeOf(n.ReleaseEach(bounded(t), []ReleaseRequest{{Key: "b", Owner: ownA}, {Key: "c", Owner: ownA}}, ends)))
 		require.Equal(t, make([]Result[Released], places), ends)
 	}
 }

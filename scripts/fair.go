@@ -142,7 +142,7 @@ type FairReleased struct {
 // waiter. served are the members of the hold's run that have had their turn: they
 // leave the queue. If doubt, a call of this owner that was not answered may
 // still arrive: it leaves a tombstone. lastFence and repetition are as for
-// [Redis.End]; a grant to a waiter of this client is lost with the reply, Heartbeat
+// [Redis.Release]; a grant to a waiter of this client is lost with the reply, Heartbeat
 // finds it.
 func (f *Fair) Release(ctx context.Context, key, owner string, lastFence int64, doubt bool, served ...string) (FairReleased, error) {
 	var stones []string

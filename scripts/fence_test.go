@@ -43,7 +43,7 @@ func TestG10_ReservationStaysNearTheClock(t *testing.T) {
 		a := fenced(t, n, ownA, Fencing{Reserve: reserve, Expiry: time.Hour})
 		require.True(t, i > 0 || a.FenceEnd-a.Fence+1 == reserve)
 		require.Less(t, a.FenceEnd, serverMicros(t, s)+reserve)
-		must(n.End(bounded(t), ReleaseRequest{Key: "k", Owner: ownA}))(t)
+		must(n.Release(bounded(t), ReleaseRequest{Key: "k", Owner: ownA}))(t)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestFenceCounter(t *testing.T) {
 		release func(owner string, last int64) (ours bool)
 	}{
 		"plain": {plain, func(owner string, last int64) bool {
-			return must(r.redis.End(ctx, ReleaseRequest{Key: "k", Owner: owner, LastFence: last}))(t).Ours
+			return must(r.redis.Release(ctx, ReleaseRequest{Key: "k", Owner: owner, LastFence: last}))(t).Ours
 		}},
 		"each": {plain, func(owner string, last int64) bool {
 			return must(end(r.redis, ctx, ReleaseRequest{Key: "k", Owner: owner, LastFence: last}))(t).Ours

@@ -45,8 +45,8 @@ func TestAcquireAll(t *testing.T) {
 		require.Equal(t, Holder{Owner: mine[i], Entries: 1}, h)
 	}
 	requireTaken(true, mine)
-	must(n.End(ctx, ReleaseRequest{Key: "a", Owner: mine[0], Notify: true}))(t)
-	must(n.End(ctx, ReleaseRequest{Key: "c", Owner: mine[2], Notify: true, Doubt: true}))(t)
+	must(n.Release(ctx, ReleaseRequest{Key: "a", Owner: mine[0], Notify: true}))(t)
+	must(n.Release(ctx, ReleaseRequest{Key: "c", Owner: mine[2], Notify: true, Doubt: true}))(t)
 	requireTaken(false, theirs) // b is held
 	requireTaken(false, mine)   // c's owner has been given up
 }
@@ -78,7 +78,7 @@ func TestSetEntries(t *testing.T) {
 		require.Equal(t, []any{2, want}, []any{h.Entries, h.Label})
 	}
 	require.Equal(t, until, expiry(t, s, "k"))
-	require.Equal(t, Released{Ours: true}, must(n.End(bounded(t), ReleaseRequest{Key: "k", Owner: ownA, Notify: true}))(t))
+	require.Equal(t, Released{Ours: true}, must(n.Release(bounded(t), ReleaseRequest{Key: "k", Owner: ownA, Notify: true}))(t))
 	require.Empty(t, state(t, s))
 }
 
@@ -90,13 +90,13 @@ func TestG6_OnlyTheOwner(t *testing.T) {
 	acquired(t, n, "k", ownA)
 	before := state(t, s)
 	for _, stranger := range []string{ownB, ownA[:len(ownA)-1], ownA + " ", "*", "mode"} {
-		require.Zero(t, must(n.End(ctx, ReleaseRequest{Key: "k", Owner: stranger, Notify: true}))(t))
-		require.Zero(t, must(n.End(ctx, ReleaseRequest{Key: "k", Owner: stranger, Notify: true, LastFence: 1}))(t))
+		require.Zero(t, must(n.Release(ctx, ReleaseRequest{Key: "k", Owner: stranger, Notify: true}))(t))
+		require.Zero(t, must(n.Release(ctx, ReleaseRequest{Key: "k", Owner: stranger, Notify: true, LastFence: 1}))(t))
 		require.False(t, must(n.SetEntries(ctx, "k", stranger, Entries{Count: 5}))(t))
 		answers := []Answer{Renewed}
 		require.NoError(t, n.Renew(ctx, time.Hour, []string{"k"}, []string{stranger}, answers))
 		require.Equal(t, []Answer{NotOurs}, answers)
-		require.Zero(t, must(n.End(ctx, ReleaseRequest{Key: "k", Owner: stranger, Notify: true, Doubt: true}))(t))
+		require.Zero(t, must(n.Release(ctx, ReleaseRequest{Key: "k", Owner: stranger, Notify: true, Doubt: true}))(t))
 		require.EqualValues(t, 1, number(t, s, "DEL", tombstone("k", stranger)))
 		require.Equal(t, before, state(t, s))
 	}

@@ -42,7 +42,7 @@ func permitRecord(key string) string { return named(check.PermitsPrefix, key) }
 
 // Acquire takes one of the permits of a key for an owner, for one lease from now. Otherwise it changes
 // nothing: Remaining is of the lease that ends first, or others have Agreed on another number.
-// It may be repeated like [Redis.Acquire]; End in doubt undoes what an unanswered call may have
+// It may be repeated like [Redis.Acquire]; Release in doubt undoes what an unanswered call may have
 // done.
 func (p *Permits) Acquire(ctx context.Context, a AcquireRequest) (Acquired, error) {
 	return p.redis.take(ctx, parsePermit, withMistake(permitsAcquire), p.acquireInput(forOne(), a))
@@ -68,13 +68,13 @@ func (p *Permits) Renew(ctx context.Context, lease time.Duration, keys, owners [
 	return p.redis.renewEach(ctx, renewScript{withMistake(permitsRenew), func(key, _ string) string { return permitRecord(key) }, p.text}, lease, keys, owners, answers)
 }
 
-// End ends a hold like [Redis.End], and always notifies the channel of the key.
-func (p *Permits) End(ctx context.Context, h ReleaseRequest) (Released, error) {
+// Release ends a hold like [Redis.Release], and always notifies the channel of the key.
+func (p *Permits) Release(ctx context.Context, h ReleaseRequest) (Released, error) {
 	return parseReleased(p.redis.run(ctx, permitsRelease, p.releaseInput(forOne(), h)))
 }
 
-// EndEach does what End does for each of holds by itself, and fills results, one for each.
-func (p *Permits) EndEach(ctx context.Context, holds []ReleaseRequest, results []Result[Released]) error {
+// ReleaseEach does what Release does for each of holds by itself, and fills results, one for each.
+func (p *Permits) ReleaseEach(ctx context.Context, holds []ReleaseRequest, results []Result[Released]) error {
 	return runEach(ctx, p.redis, permitsReleaseEach, len(holds), p.releaseInput(forMany(len(holds), 3, 3), holds...), results, parseReleased)
 }
 

@@ -28,12 +28,12 @@ func takes(t *testing.T, p *Permits, owners ...string) {
 // ended is the answer to the end of an owner's hold of k, and givenUp that of an owner in doubt.
 func ended(t *testing.T, p *Permits, owner string) Released {
 	t.Helper()
-	return must(p.End(bounded(t), ReleaseRequest{Key: "k", Owner: owner}))(t)
+	return must(p.Release(bounded(t), ReleaseRequest{Key: "k", Owner: owner}))(t)
 }
 
 func givenUp(t *testing.T, p *Permits, owner string) Released {
 	t.Helper()
-	return must(p.End(bounded(t), ReleaseRequest{Key: "k", Owner: owner, Doubt: true}))(t)
+	return must(p.Release(bounded(t), ReleaseRequest{Key: "k", Owner: owner, Doubt: true}))(t)
 }
 
 // taken are the owners that have a permit of k.
@@ -140,7 +140,7 @@ func TestPermitsAreAgreed(t *testing.T) {
 	results := make([]Result[Acquired], 2)
 	require.NoError(t, other.AcquireEach(bounded(t), []AcquireRequest{{"k", ofB(1), lease}, {"free", ofB(1), lease}}, results))
 	require.Equal(t, []Result[Acquired]{{Value: Acquired{Agreed: 3}}, {Value: Acquired{OK: true}}}, results)
-	must(other.End(bounded(t), ReleaseRequest{Key: "free", Owner: ofB(1)}))(t)
+	must(other.Release(bounded(t), ReleaseRequest{Key: "free", Owner: ofB(1)}))(t)
 	require.Equal(t, before, state(t, s))
 	ended(t, p, ofA(1))
 	takes(t, other, ofB(1), ofB(2), ofB(3), ofB(4), ofB(5))

@@ -106,7 +106,7 @@ const (
 	wordNodes
 )
 
-// end is [Redis.EndEach] for one.
+// end is [Redis.ReleaseEach] for one.
 func end(n *Redis, ctx context.Context, e ReleaseRequest) (Released, error) {
-	return first(1, func(r []Result[Released]) error { return n.EndEach(ctx, []ReleaseRequest{e}, r) })
+	return first(1, func(r []Result[Released]) error { return n.ReleaseEach(ctx, []ReleaseRequest{e}, r) })
 }

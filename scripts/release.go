@@ -28,10 +28,10 @@ type ReleaseRequest struct {
 	LastFence  int64 // if not 0, nor in doubt: the last fence number that was used; those reserved after it are given back
 }
 
-// End ends a hold, whatever its count. If the hold is not there, Ours is false and nothing
+// Release ends a hold, whatever its count. If the hold is not there, Ours is false and nothing
 // changes, except that an owner in doubt is given up all the same. It works on a Redis that is out of
 // memory and may be repeated; a repeat cannot tell its own success from a loss.
-func (r *Redis) End(ctx context.Context, h ReleaseRequest) (Released, error) {
+func (r *Redis) Release(ctx context.Context, h ReleaseRequest) (Released, error) {
 	return parseReleased(r.run(ctx, release, releaseInput(forOne(), h)))
 }
 
@@ -49,8 +49,8 @@ func (h ReleaseRequest) args() (other, channel, more string, err error) {
 	return
 }
 
-// EndEach does what End does for each of holds by itself, and fills results, one for each.
-func (r *Redis) EndEach(ctx context.Context, holds []ReleaseRequest, results []Result[Released]) error {
+// ReleaseEach does what Release does for each of holds by itself, and fills results, one for each.
+func (r *Redis) ReleaseEach(ctx context.Context, holds []ReleaseRequest, results []Result[Released]) error {
 	return runEach(ctx, r, releaseEach, len(holds), releaseInput(forMany(len(holds), 2, 3), holds...), results, parseReleased)
 }
 

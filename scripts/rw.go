@@ -56,7 +56,7 @@ func checkWish(d time.Duration) error {
 
 // Acquire takes a lock for a reader beside other readers, or for a writer if it is free. If others
 // go first, it changes nothing but the wish of the client. It may be repeated like [Redis.Acquire];
-// End in doubt undoes what an unanswered call may have done.
+// Release in doubt undoes what an unanswered call may have done.
 func (r *ReadWrite) Acquire(ctx context.Context, f Fencing, a ReadWriteAcquire) (Acquired, error) {
 	return r.redis.take(ctx, parserOf(f), withMistake(rwAcquire), r.acquireInput(forOne(), f, a))
 }
@@ -89,13 +89,13 @@ type ReadWriteRelease struct {
 	Wish time.Duration // for so long other writers of the client wish for the lock; 0: none waits
 }
 
-// End ends a hold like [Redis.End], and wakes those who may take the lock now.
-func (r *ReadWrite) End(ctx context.Context, h ReadWriteRelease) (Released, error) {
+// Release ends a hold like [Redis.Release], and wakes those who may take the lock now.
+func (r *ReadWrite) Release(ctx context.Context, h ReadWriteRelease) (Released, error) {
 	return parseReleased(r.redis.run(ctx, rwRelease, r.releaseInput(forOne(), h)))
 }
 
-// EndEach does what End does for each of holds by itself, and fills results, one for each.
-func (r *ReadWrite) EndEach(ctx context.Context, holds []ReadWriteRelease, results []Result[Released]) error {
+// ReleaseEach does what Release does for each of holds by itself, and fills results, one for each.
+func (r *ReadWrite) ReleaseEach(ctx context.Context, holds []ReadWriteRelease, results []Result[Released]) error {
 	return runEach(ctx, r.redis, rwReleaseEach, len(holds), r.releaseInput(forMany(len(holds), 5, 5), holds...), results, parseReleased)
 }
 

@@ -71,7 +71,7 @@ func TestG5_LateCallsOfReadersAndWriters(t *testing.T) {
 		r.shares(ofB(1), ofA(2))
 		for _, stranger := range []string{owner, ofB(2), writer(ofB(1)), "mode", ofB(1)[:len(ofB(1))-1]} {
 			h := ReadWriteRelease{ReleaseRequest: ReleaseRequest{Key: "k", Owner: stranger, LastFence: 1}}
-			require.Zero(t, must(r.rw(ofA(1)).End(bounded(t), h))(t))
+			require.Zero(t, must(r.rw(ofA(1)).Release(bounded(t), h))(t))
 		}
 		r.requireEntries("read", ofB(1), ofA(2))
 	}
@@ -151,7 +151,7 @@ func TestG1_ClusterSlotOfAReaderMoves(t *testing.T) {
 			about := fmt.Sprint(at, moved)
 			_, err := r.Acquire(bounded(t), Fencing{}, ReadWriteAcquire{AcquireRequest: AcquireRequest{"k", writer(ofA(3)), lease}})
 			require.Equal(t, Unavailable, OutcomeOf(err), "%s: %v", about, err)
-			_, err = r.End(bounded(t), ReadWriteRelease{ReleaseRequest: ReleaseRequest{Key: "k", Owner: owners[0]}})
+			_, err = r.Release(bounded(t), ReadWriteRelease{ReleaseRequest: ReleaseRequest{Key: "k", Owner: owners[0]}})
 			require.Equal(t, Unavailable, OutcomeOf(err), "%s: %v", about, err)
 			_, err = r.Inspect(bounded(t), "k")
 			require.Equal(t, Unavailable, OutcomeOf(err), "%s: %v", about, err)
@@ -166,7 +166,7 @@ func TestG1_ClusterSlotOfAReaderMoves(t *testing.T) {
 		a := must(r.Acquire(bounded(t), Fencing{}, ReadWriteAcquire{AcquireRequest: AcquireRequest{"k", writer(ofA(3)), lease}}))(t)
 		require.False(t, a.OK)
 		for _, owner := range owners {
-			require.True(t, must(r.End(bounded(t), ReadWriteRelease{ReleaseRequest: ReleaseRequest{Key: "k", Owner: owner}}))(t).Ours)
+			require.True(t, must(r.Release(bounded(t), ReadWriteRelease{ReleaseRequest: ReleaseRequest{Key: "k", Owner: owner}}))(t).Ours)
 		}
 	}
 }

@@ -40,22 +40,22 @@ var shared = family{
 				return c.rw.AcquireEach(c.ctx, fencingHour, []ReadWriteAcquire{c.reads(0), c.writes(0)}, results)
 			}))
 		},
-		"release reader": func(c client) error { return errOf(c.rw.End(c.ctx, c.ends(c.owner))) },
-		"release writer": func(c client) error { return errOf(c.rw.End(c.ctx, c.ends(writer(c.owner)))) },
+		"release reader": func(c client) error { return errOf(c.rw.Release(c.ctx, c.ends(c.owner))) },
+		"release writer": func(c client) error { return errOf(c.rw.Release(c.ctx, c.ends(writer(c.owner)))) },
 		"release waiting": func(c client) error {
 			h := c.ends(writer(c.owner))
 			h.Wish = wish
-			return errOf(c.rw.End(c.ctx, h))
+			return errOf(c.rw.Release(c.ctx, h))
 		},
 		"release fenced": func(c client) error {
 			h := c.ends(writer(c.owner))
 			h.LastFence = 1
-			return errOf(c.rw.End(c.ctx, h))
+			return errOf(c.rw.Release(c.ctx, h))
 		},
-		"give up": func(c client) error { h := c.ends(c.owner); h.Doubt = true; return errOf(c.rw.End(c.ctx, h)) },
+		"give up": func(c client) error { h := c.ends(c.owner); h.Doubt = true; return errOf(c.rw.Release(c.ctx, h)) },
 		"release each": func(c client) error {
 			return errOf(first(2, func(results []Result[Released]) error {
-				return c.rw.EndEach(c.ctx, []ReadWriteRelease{c.ends(c.owner), c.ends(writer(c.owner))}, results)
+				return c.rw.ReleaseEach(c.ctx, []ReadWriteRelease{c.ends(c.owner), c.ends(writer(c.owner))}, results)
 			}))
 		},
 		"renew": func(c client) error {
@@ -128,7 +128,7 @@ func (r *harness) ends(owners ...string) {
 
 func (r *harness) ended(h ReadWriteRelease) Released {
 	r.t.Helper()
-	return must(r.rw(h.Owner).End(bounded(r.t), h))(r.t)
+	return must(r.rw(h.Owner).Release(bounded(r.t), h))(r.t)
 }
 
 // wishes notes a wish.

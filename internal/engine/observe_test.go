@@ -80,7 +80,7 @@ func TestObserverOutagesByServer(t *testing.T) {
 		e.CallEnded(gone, "a", away) // the caller gave up
 		late, cancel := context.WithTimeout(t.Context(), 0)
 		defer cancel()
-		_, unsent := scripts.NewRedis(nil).End(late, scripts.ReleaseRequest{Key: "a", Owner: "owner"})
+		_, unsent := scripts.NewRedis(nil).Release(late, scripts.ReleaseRequest{Key: "a", Owner: "owner"})
 		tells("a", nil)
 		tells("a", away, holdfast.OutageBeganEvent{Server: "server of a", Err: away})
 		e.CallEnded(late, "a", unsent) // nobody was asked

@@ -31,7 +31,7 @@ func TestCloseLetsASharedReleaseArrive(t *testing.T) {
 		ends, _ := first(t, &n.ends, struct{}{}, c.holdOn(n, "other", ownY, part{state: present}))
 		send := sync.OnceFunc(func() { n.ends.send(ends) })
 		defer send()
-		reply, err := c.End(t.Context(), scripts.ReleaseRequest{Key: "k", Owner: ownX})
+		reply, err := c.Release(t.Context(), scripts.ReleaseRequest{Key: "k", Owner: ownX})
 		require.NoError(t, err)
 		require.True(t, reply.Ours)
 		closed := c.closing()

@@ -12,11 +12,11 @@ import (
 // round: finish marks it as over, and end ends it on each node that may know of it. A node
 // that does not answer is left to its repairer.
 
-// End ends a hold on all nodes that were ever asked for it, whatever they answered. It
+// Release ends a hold on all nodes that were ever asked for it, whatever they answered. It
 // waits until a quorum has answered. The other nodes end the hold in the background, where
 // attempts go on for as long as the hold could last. In doubt, the hold was acquired too late: a
 // failed round has already given itself up.
-func (q *Quorum) End(ctx context.Context, e scripts.ReleaseRequest) (scripts.Released, error) {
+func (q *Quorum) Release(ctx context.Context, e scripts.ReleaseRequest) (scripts.Released, error) {
 	h := q.holdOf(e.Owner)
 	if h == nil {
 		return scripts.Released{}, nil
@@ -137,5 +137,5 @@ func (n *node) release(ctx context.Context, _ struct{}, items []ending) ([]relea
 	for i, end := range items {
 		asks[i], _ = end.hold.toEnd(n)
 	}
-	return replies, n.script.EndEach(ctx, asks, replies)
+	return replies, n.script.ReleaseEach(ctx, asks, replies)
 }

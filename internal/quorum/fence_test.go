@@ -46,7 +46,7 @@ func (r *harness) fenceOf(c *client, own string, giveBack bool) scripts.Acquired
 	if giveBack {
 		used = a.Fence
 	}
-	reply, err := c.End(r.t.Context(), scripts.ReleaseRequest{Key: "k", Owner: c.owner, LastFence: used})
+	reply, err := c.Release(r.t.Context(), scripts.ReleaseRequest{Key: "k", Owner: c.owner, LastFence: used})
 	require.NoError(r.t, err)
 	require.True(r.t, reply.Ours)
 	r.settles("", "", "")
@@ -150,7 +150,7 @@ func TestG10_WrittenBackToAllNodes(t *testing.T) {
 			x.ways[2].HoldRequests(false)
 			x.ways[2].Refuse(false)
 			locktest.Await(t, func() bool { return slices.Min(r.counters()) >= a.FenceEnd })
-			_, err := x.End(t.Context(), scripts.ReleaseRequest{Key: "k", Owner: x.owner})
+			_, err := x.Release(t.Context(), scripts.ReleaseRequest{Key: "k", Owner: x.owner})
 			require.NoError(t, err)
 			r.settles("", "", "")
 			r.do(0, "DEL", token)

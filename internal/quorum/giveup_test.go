@@ -71,7 +71,7 @@ func TestF4_CancelledBeforeTheRound(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		for range 20 {
-			_, err := x.End(t.Context(), scripts.ReleaseRequest{Key: "k", Owner: ownX})
+			_, err := x.Release(t.Context(), scripts.ReleaseRequest{Key: "k", Owner: ownX})
 			require.NoError(t, err)
 			a, err := x.Acquire(ctx, "k", ownX, lease, 10)
 			require.False(t, a.OK)

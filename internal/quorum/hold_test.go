@@ -105,7 +105,7 @@ func TestRepairDoesNotReplaceARelease(t *testing.T) {
 func TestFailedEndIsRepeated(t *testing.T) {
 	inBubbles(t, 3, map[string]func(x *client, h *hold){
 		"released": func(x *client, _ *hold) {
-			reply, err := x.End(x.t.Context(), scripts.ReleaseRequest{Key: "k", Owner: ownX})
+			reply, err := x.Release(x.t.Context(), scripts.ReleaseRequest{Key: "k", Owner: ownX})
 			require.NoError(x.t, err)
 			require.True(x.t, reply.Ours)
 		},
@@ -126,7 +126,7 @@ func TestReleaseThatTheRepairerHasDone(t *testing.T) {
 		for _, n := range c.finish(h, true, 0) {
 			require.NoError(t, (<-beginEnd(n, h)).err)
 		}
-		reply, err := c.End(t.Context(), scripts.ReleaseRequest{Key: "k", Owner: ownX})
+		reply, err := c.Release(t.Context(), scripts.ReleaseRequest{Key: "k", Owner: ownX})
 		require.NoError(t, err)
 		require.True(t, reply.Ours)
 	})

@@ -73,7 +73,7 @@ func TestF7_AcquireArrivesAfterTheRelease(t *testing.T) {
 		r.settles(ownX, ownX, "")
 		x.sockets[2].Drop()         // calls already sent still arrive
 		r.settles(ownX, ownX, ownX) // it was sent once more
-		reply, err := x.End(t.Context(), scripts.ReleaseRequest{Key: "k", Owner: ownX})
+		reply, err := x.Release(t.Context(), scripts.ReleaseRequest{Key: "k", Owner: ownX})
 		require.NoError(t, err)
 		require.True(t, reply.Ours)
 		r.settles("", "", "")

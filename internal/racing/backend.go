@@ -12,9 +12,9 @@ import (
 // Backend is the backend of a lock kind whose processes race for a key that is released.
 type Backend interface {
 	engine.Backend
-	// End ends the owner's hold, whatever its count, and notifies those who wait for it. In doubt, it
+	// Release ends the owner's hold, whatever its count, and notifies those who wait for it. In doubt, it
 	// undoes an acquire of unknown outcome, even one that arrives later.
-	End(ctx context.Context, h scripts.ReleaseRequest) (scripts.Released, error)
+	Release(ctx context.Context, h scripts.ReleaseRequest) (scripts.Released, error)
 	// Subscribe listens to the releases of name.
 	Subscribe(name string) Subscription
 }

@@ -84,11 +84,11 @@ func (d *racing) Next(k *engine.Key, _ *engine.Hold) *engine.Waiter {
 }
 
 func (d *racing) Release(ctx context.Context, h *engine.Hold, lastFence int64) (scripts.Released, error) {
-	return d.backend.End(ctx, scripts.ReleaseRequest{Key: h.Key.Name, Owner: h.Owner, LastFence: lastFence})
+	return d.backend.Release(ctx, scripts.ReleaseRequest{Key: h.Key.Name, Owner: h.Owner, LastFence: lastFence})
 }
 
 func (d *racing) GiveUp(ctx context.Context, name, owner string) error {
-	_, err := d.backend.End(ctx, scripts.ReleaseRequest{Key: name, Owner: owner, Doubt: !planted.NoTombstones})
+	_, err := d.backend.Release(ctx, scripts.ReleaseRequest{Key: name, Owner: owner, Doubt: !planted.NoTombstones})
 	return err
 }
 

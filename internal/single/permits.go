@@ -20,7 +20,7 @@ type Permits struct {
 	server
 	n        int // permits of a key; immutable
 	acquires *batcher[none, scripts.AcquireRequest, scripts.Acquired]
-	ends     *batcher[none, scripts.ReleaseRequest, scripts.Released]
+	releases *batcher[none, scripts.ReleaseRequest, scripts.Released]
 }
 
 var _ engine.AsksPolicy = (*Permits)(nil)
@@ -31,7 +31,7 @@ func NewPermits(client rueidis.Client, c engine.Config, n int) (*engine.Engine, 
 	p := &Permits{server: connect(client, c), n: n}
 	p.Permits = scripts.NewPermits(p.redis, n)
 	p.acquires = batchOf(p.server, p.Permits.Acquire, p.AcquireEach)
-	p.ends = batchOf(p.server, p.Permits.End, p.EndEach)
+	p.releases = batchOf(p.server, p.Permits.Release, p.ReleaseEach)
 	return racing.New(p, c), p
 }
 
@@ -51,9 +51,9 @@ type disagreed struct{ error }
 func (disagreed) Outcome() scripts.Outcome { return scripts.Refused }
 func (d disagreed) Unwrap() error          { return d.error }
 
-// End gives back a permit, alone or in a batch.
-func (p *Permits) End(ctx context.Context, h scripts.ReleaseRequest) (scripts.Released, error) {
-	return p.ends.do(ctx, none{}, h)
+// Release gives back a permit, alone or in a batch.
+func (p *Permits) Release(ctx context.Context, h scripts.ReleaseRequest) (scripts.Released, error) {
+	return p.releases.do(ctx, none{}, h)
 }
 
 // Subscribe listens to the releases of key.

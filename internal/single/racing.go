@@ -24,7 +24,7 @@ type Racing struct {
 	server
 	fencing  scripts.Fencing // of a hold with one fence; immutable
 	acquires *batcher[scripts.Fencing, scripts.AcquireRequest, scripts.Acquired]
-	ends     *batcher[none, scripts.ReleaseRequest, scripts.Released]
+	releases *batcher[none, scripts.ReleaseRequest, scripts.Released]
 }
 
 var _ engine.AsksPolicy = (*Racing)(nil)
@@ -34,7 +34,7 @@ func NewRacing(client rueidis.Client, c engine.Config) (*engine.Engine, *Racing)
 	r := &Racing{server: connect(client, c), fencing: fencing(c)}
 	r.Redis = r.redis
 	r.acquires = newBatcher(fewOn(r.Redis), r.calls.Go, r.Redis.Acquire, r.AcquireEach)
-	r.ends = batchOf(r.server, r.Redis.End, r.EndEach)
+	r.releases = batchOf(r.server, r.Redis.Release, r.ReleaseEach)
 	return racing.New(r, c), r
 }
 
@@ -116,14 +116,14 @@ func (r *Racing) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	return r.acquires.do(ctx, f, scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease})
 }
 
-// End ends a hold, alone or in a batch.
-func (r *Racing) End(ctx context.Context, h scripts.ReleaseRequest) (scripts.Released, error) {
+// Release ends a hold, alone or in a batch.
+func (r *Racing) Release(ctx context.Context, h scripts.ReleaseRequest) (scripts.Released, error) {
 	if planted.ReleaseAny && !h.Doubt {
 		_, err := r.ForceRelease(ctx, h.Key)
 		return scripts.Released{Ours: true}, err
 	}
 	h.Notify = true
-	return r.ends.do(ctx, none{}, h)
+	return r.releases.do(ctx, none{}, h)
 }
 
 // Subscribe listens to the releases of key.

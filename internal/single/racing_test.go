@@ -44,7 +44,7 @@ func newShareRig(t *testing.T, change ...func(*engine.Config)) *shareRig {
 	}
 	r.engine, r.backend = NewRacing(client, c)
 	r.backend.acquires.underWay.Add(few) // so that no call goes out alone
-	r.backend.ends.underWay.Add(few)
+	r.backend.releases.underWay.Add(few)
 	t.Cleanup(func() { _ = r.engine.Close() })
 	r.way.OnRequest(func(cmd []string) redistest.Verdict {
 		r.calls.Add(1)
@@ -100,18 +100,18 @@ func (r *shareRig) send(c *acquiring) {
 // unlock unlocks leases in one batch with a release of the test's own, and returns what came of them and of it. between
 // happens before the batch is sent.
 func (r *shareRig) unlock(own scripts.ReleaseRequest, between func(), leases ...*holdfast.Lease) (errs []error, released scripts.Result[scripts.Released]) {
-	c, index := r.backend.ends.Join(none{}, own, false)
+	c, index := r.backend.releases.Join(none{}, own, false)
 	require.Zero(r, index)
 	var came []chan error
 	for i, l := range leases {
 		one := make(chan error, 1)
 		came = append(came, one)
 		go func() { one <- l.Unlock(context.Background()) }()
-		r.until(func() bool { return r.backend.ends.Size(c) == i+2 })
+		r.until(func() bool { return r.backend.releases.Size(c) == i+2 })
 	}
 	between()
-	r.backend.ends.Close(c)
-	r.backend.ends.begin(c)
+	r.backend.releases.Close(c)
+	r.backend.releases.begin(c)
 	for _, one := range came {
 		errs = append(errs, <-one)
 	}
@@ -190,12 +190,12 @@ func TestSharing_FaultsOfOthers(t *testing.T) {
 					f(over)
 				})
 			}
-			r.backend.acquires.spawn, r.backend.ends.spawn = late, late
+			r.backend.acquires.spawn, r.backend.releases.spawn = late, late
 			return func() {}
 		},
 		"closed": func(r *shareRig) func() {
 			never := func(func(context.Context)) bool { return false }
-			r.backend.acquires.spawn, r.backend.ends.spawn = never, never
+			r.backend.acquires.spawn, r.backend.releases.spawn = never, never
 			return func() {}
 		},
 	} {
@@ -246,7 +246,7 @@ func TestSharing_Closing(t *testing.T) {
 		_ = r.engine.Close()
 		close(closed)
 	}()
-	for _, spawn := range []func(func(context.Context)) bool{r.backend.acquires.spawn, r.backend.ends.spawn} {
+	for _, spawn := range []func(func(context.Context)) bool{r.backend.acquires.spawn, r.backend.releases.spawn} {
 		r.until(func() bool { return !spawn(func(context.Context) {}) })
 	}
 	select {
@@ -307,7 +307,7 @@ func TestSharing_Leaving(t *testing.T) {
 	err := <-came
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, scripts.Unknown, scripts.OutcomeOf(err))
-	_, err = r.backend.End(context.Background(), scripts.ReleaseRequest{Key: "leaver", Owner: "me", Doubt: true})
+	_, err = r.backend.Release(context.Background(), scripts.ReleaseRequest{Key: "leaver", Owner: "me", Doubt: true})
 	require.NoError(t, err)
 	goOn <- true
 	require.NoError(t, <-came)

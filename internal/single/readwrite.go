@@ -33,7 +33,7 @@ type ReadWrite struct {
 	fencing  scripts.Fencing // of a hold with one fence; immutable
 	readers  bool            // is the half of the readers
 	acquires *batcher[scripts.Fencing, scripts.ReadWriteAcquire, scripts.Acquired]
-	ends     *batcher[none, scripts.ReadWriteRelease, scripts.Released]
+	releases *batcher[none, scripts.ReadWriteRelease, scripts.Released]
 	mu       sync.RWMutex
 	waiting  map[string]*wish // by key; guarded by mu
 }
@@ -66,7 +66,7 @@ func newReadWrite(s server, c engine.Config) *ReadWrite {
 		readers: c.SharedHolds, waiting: make(map[string]*wish),
 	}
 	r.acquires = newBatcher(fewOn(s.redis), s.calls.Go, r.ReadWrite.Acquire, r.AcquireEach)
-	r.ends = batchOf(s, r.ReadWrite.End, r.EndEach)
+	r.releases = batchOf(s, r.ReadWrite.Release, r.ReleaseEach)
 	return r
 }
 
@@ -113,14 +113,14 @@ func (r *ReadWrite) waits(key string) bool {
 	return r.waiting[key] != nil
 }
 
-// End ends a hold, alone or in a batch. Nobody steps back for other processes, as the wishes in Redis say
+// Release ends a hold, alone or in a batch. Nobody steps back for other processes, as the wishes in Redis say
 // whose turn is next.
-func (r *ReadWrite) End(ctx context.Context, e scripts.ReleaseRequest) (scripts.Released, error) {
+func (r *ReadWrite) Release(ctx context.Context, e scripts.ReleaseRequest) (scripts.Released, error) {
 	h := scripts.ReadWriteRelease{ReleaseRequest: e}
 	if !r.readers && r.wish(e.Key) != nil {
 		h.Wish = wishLasts
 	}
-	reply, err := r.ends.do(ctx, none{}, h)
+	reply, err := r.releases.do(ctx, none{}, h)
 	if h.Wish > 0 && !r.waits(e.Key) { // nobody waits any more, and this may have been later than the withdrawal
 		r.withdraw(e.Key)
 	}

@@ -28,13 +28,13 @@ func TestALateReleaseLeavesNoWish(t *testing.T) {
 		require.True(t, reply.OK)
 		sub := b.Subscribe("k")
 		goOn, over := make(chan bool), make(chan error)
-		release := b.ends.one
-		b.ends.one = func(ctx context.Context, k none, e scripts.ReadWriteRelease) (scripts.Released, error) {
+		release := b.releases.one
+		b.releases.one = func(ctx context.Context, k none, e scripts.ReadWriteRelease) (scripts.Released, error) {
 			<-goOn
 			return release(ctx, k, e)
 		}
 		go func() {
-			_, err := b.End(t.Context(), scripts.ReleaseRequest{Key: "k", Owner: owner})
+			_, err := b.Release(t.Context(), scripts.ReleaseRequest{Key: "k", Owner: owner})
 			over <- err
 		}()
 		synctest.Wait()
