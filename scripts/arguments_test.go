@@ -190,9 +190,17 @@ func TestF8_BadArguments(t *testing.T) {
 		refused("entries", errOf(n.SetEntries(ctx, "k", ownA, Entries{Count: entries})))
 	}
 	for _, last := range []int64{-1, 1e16} {
-		refused("last fence", errOf(n.Release(ctx, ReleaseRequest{Key: "k", Owner: ownA, LastFence: last})), errOf(f.Release(ctx, "k", ofA(1), last, false)),
+		refused("last fence", errOf(n.Release(ctx, ReleaseRequest{Key: "k", Owner: ownA, LastFence: last})), errOf(f.Release(ctx, fairHold("k", ofA(1), last))),
 			n.ReleaseEach(ctx, []ReleaseRequest{{Key: "k", Owner: ownA}, {Key: "k", Owner: ownA, LastFence: last}}, make([]Result[Released], 2)),
-			f.ReleaseEach(ctx, []FairHold{{KeyOwner{"k", ofA(1)}, last}}, make([]Result[FairReleased], 1)))
+			f.ReleaseEach(ctx, []FairReleaseRequest{fairHold("k", ofA(1), last)}, make([]Result[FairReleased], 1)))
+	}
+	doubt, served := fairHold("k", ofA(1), 0), fairHold("k", ofA(1), 0)
+	doubt.Doubt, served.Served = true, []string{ofA(2)}
+	for _, h := range []FairReleaseRequest{doubt, served} {
+		refused("owners", f.ReleaseEach(ctx, []FairReleaseRequest{fairHold("a", ofA(3), 0), h}, make([]Result[FairReleased], 2)))
+	}
+	for _, l := range []LeaveRequest{{"k", nil, []string{ofA(1)}}, {"k", []string{ofA(1)}, []string{ofA(2)}}, {"k", []string{ofA(1), ofA(2)}, nil}} {
+		refused("owners", f.LeaveEach(ctx, []LeaveRequest{{"a", []string{ofA(3)}, nil}, l}, make([]Result[FairReleased], 2)))
 	}
 	one, two := []string{"a"}, []string{"a", "b"}
 	refused("", n.Renew(ctx, lease, nil, nil, nil), n.Renew(ctx, lease, two, one, make([]Answer, 2)), n.Renew(ctx, lease, two, two, make([]Answer, 1)),

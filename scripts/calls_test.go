@@ -78,17 +78,23 @@ var inOrder = family{
 		"acquire each": func(c client) error {
 			return errOf(first(2, func(results []Result[Acquired]) error { return c.fair.AcquireEach(c.ctx, c.asks(), results) }))
 		},
-		"enter":            func(c client) error { return errOf(c.fair.Enter(c.ctx, c.key, c.owner, ofA(2))) },
-		"confirm":          func(c client) error { return errOf(c.fair.Confirm(c.ctx, c.key, c.owner, lease)) },
-		"release":          func(c client) error { return errOf(c.fair.Release(c.ctx, c.key, c.owner, 0, false)) },
-		"release in doubt": func(c client) error { return errOf(c.fair.Release(c.ctx, c.key, c.owner, 1, true, ofA(2))) },
+		"enter":   func(c client) error { return errOf(c.fair.Enter(c.ctx, c.key, c.owner, ofA(2))) },
+		"confirm": func(c client) error { return errOf(c.fair.Confirm(c.ctx, c.key, c.owner, lease)) },
+		"release": func(c client) error { return errOf(c.fair.Release(c.ctx, fairHold(c.key, c.owner, 0))) },
+		"release in doubt": func(c client) error {
+			h := fairHold(c.key, c.owner, 1)
+			h.Doubt, h.Served = true, []string{ofA(2)}
+			return errOf(c.fair.Release(c.ctx, h))
+		},
 		"release each": func(c client) error {
-			holds := []FairHold{{KeyOwner: KeyOwner{c.key, c.owner}}, {KeyOwner: KeyOwner{c.key, ofA(2)}}}
+			holds := []FairReleaseRequest{fairHold(c.key, c.owner, 0), fairHold(c.key, ofA(2), 0)}
 			return errOf(first(2, func(results []Result[FairReleased]) error { return c.fair.ReleaseEach(c.ctx, holds, results) }))
 		},
-		"leave": func(c client) error { return errOf(c.fair.Leave(c.ctx, c.key, 1, c.owner, ofA(2))) },
+		"leave": func(c client) error {
+			return errOf(c.fair.Leave(c.ctx, LeaveRequest{c.key, []string{c.owner}, []string{ofA(2)}}))
+		},
 		"leave each": func(c client) error {
-			holds := []KeyOwner{{c.key, c.owner}, {c.key, ofA(2)}}
+			holds := []LeaveRequest{{c.key, []string{c.owner}, nil}, {c.key, []string{ofA(2)}, nil}}
 			return errOf(first(2, func(results []Result[FairReleased]) error { return c.fair.LeaveEach(c.ctx, holds, results) }))
 		},
 		"heartbeat": func(c client) error {

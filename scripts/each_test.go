@@ -109,7 +109,7 @@ func TestFairAcquireEach(t *testing.T) {
 		r.s.Do(t, "SET", "string", "x")
 		r.follow(ofC(1), ofB(1))
 		r.expire()
-		must(f.Leave(bounded(t), "gone", 1, ofA(5)))(t)
+		must(f.Leave(bounded(t), LeaveRequest{"gone", []string{ofA(5)}, nil}))(t)
 		before := state(t, r.s)
 
 		asks := []AcquireRequest{{"free", ofA(1), lease}, {"held", ofA(2), lease}, {"k", ofA(3), lease}, {"string", ofA(4), lease},
@@ -209,9 +209,8 @@ func TestFairReleaseEach(t *testing.T) {
 	must(b.Enter(bounded(t), "others", ofB(1)))(t)
 	r.s.Do(t, "SET", "string", "x")
 
-	holds := []FairHold{
-		{KeyOwner: KeyOwner{"k", ofA(1)}}, {KeyOwner: KeyOwner{"string", ofA(9)}}, {KeyOwner: KeyOwner{"others", ofA(3)}},
-		{KeyOwner: KeyOwner{"free", ofA(9)}}, {KeyOwner: KeyOwner{"alone", ofA(4)}},
+	holds := []FairReleaseRequest{
+		fairHold("k", ofA(1), 0), fairHold("string", ofA(9), 0), fairHold("others", ofA(3), 0), fairHold("free", ofA(9), 0), fairHold("alone", ofA(4), 0),
 	}
 	ended := Result[FairReleased]{Value: FairReleased{Ours: true}}
 	results := make([]Result[FairReleased], len(holds))
@@ -235,14 +234,14 @@ func TestFairLeaveEach(t *testing.T) {
 	f := r.of(ofA(1))
 	r.follow(ofA(1), ofA(2), ofA(3))
 	r.s.Do(t, "SET", "string", "x")
-	holds := []KeyOwner{{"k", ofA(1)}, {"string", ofA(9)}, {"free", ofA(4)}}
+	holds := []LeaveRequest{{"k", []string{ofA(1)}, nil}, {"string", []string{ofA(9)}, nil}, {"free", []string{ofA(4)}, nil}}
 	results := make([]Result[FairReleased], len(holds))
 	for _, grant := range []Grant{granted(ofA(2)), {}} { // again: nobody is served
 		require.NoError(t, f.LeaveEach(bounded(t), holds, results))
 		require.Equal(t, map[int]string{1: "WRONGTYPE"}, refusals(t, results))
 		require.Equal(t, []Result[FairReleased]{{Value: FairReleased{Ours: true, Grant: grant}}, {}, {Value: FairReleased{Ours: true}}}, results)
 		for _, i := range []int{0, 2} {
-			require.True(t, must(f.Acquire(bounded(t), AcquireRequest{holds[i].Key, holds[i].Owner, lease}))(t).Gone)
+			require.True(t, must(f.Acquire(bounded(t), AcquireRequest{holds[i].Key, holds[i].InDoubt[0], lease}))(t).Gone)
 		}
 		r.requireHeld(ofA(2), grantLease)
 	}

@@ -138,26 +138,29 @@ type FairReleased struct {
 	Grant         Grant
 }
 
-// Release ends the owner's hold, whatever its count, and gives key to the next
-// waiter. served are the members of the hold's run that have had their turn: they
-// leave the queue. If doubt, a call of this owner that was not answered may
-// still arrive: it leaves a tombstone. lastFence and repetition are as for
-// [Redis.Release]; a grant to a waiter of this client is lost with the reply, Heartbeat
-// finds it.
-func (f *Fair) Release(ctx context.Context, key, owner string, lastFence int64, doubt bool, served ...string) (FairReleased, error) {
-	var stones []string
-	if doubt {
-		stones = []string{owner}
-	}
-	in := f.releaseInput(forOne(), FairHold{KeyOwner{key, owner}, lastFence}, stones)
-	return parsePassed(f.redis.run(ctx, fairRelease, in, served...))
+// FairReleaseRequest is a hold of a fair lock that is to end. It notifies the next holder, whatever
+// Notify says, and LastFence counts in doubt as well.
+type FairReleaseRequest struct {
+	ReleaseRequest
+	Served []string // the members of the hold's run that have had their turn: they leave the queue
 }
 
-// Leave gives up owners wherever they are, in the queue or holding key. The
-// first doubts of them leave a tombstone: a call of theirs that was not answered
-// may still arrive. It may be repeated; for grants see Release.
-func (f *Fair) Leave(ctx context.Context, key string, doubts int, owners ...string) (FairReleased, error) {
-	return parsePassed(f.redis.run(ctx, fairLeave, f.about(forOne(), CheckKey(key), key, owners[:doubts]), owners...))
+// Release ends a hold like [Redis.Release], and gives the key to the next waiter. A grant to a waiter
+// of this client is lost with the reply; Heartbeat finds it.
+func (f *Fair) Release(ctx context.Context, h FairReleaseRequest) (FairReleased, error) {
+	return parsePassed(f.redis.run(ctx, fairRelease, f.releaseInput(forOne(), h), h.Served...))
+}
+
+// LeaveRequest names owners to give up, wherever they are: in the queue or holding the key.
+type LeaveRequest struct {
+	Key     string
+	InDoubt []string // these leave a tombstone
+	Others  []string
+}
+
+// Leave gives up owners. It may be repeated; for grants see Release.
+func (f *Fair) Leave(ctx context.Context, l LeaveRequest) (FairReleased, error) {
+	return parsePassed(f.redis.run(ctx, fairLeave, f.about(forOne(), CheckKey(l.Key), l.Key, l.InDoubt, l.InDoubt...), l.Others...))
 }
 
 // Confirm sets the lease of an owner that was granted key to lease from now and

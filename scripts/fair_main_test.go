@@ -94,12 +94,19 @@ func (r *harness) follow(holder string, owners ...string) {
 
 func (r *harness) release(owner string, served ...string) FairReleased {
 	r.t.Helper()
-	return must(r.of(owner).Release(bounded(r.t), "k", owner, 0, false, served...))(r.t)
+	h := fairHold("k", owner, 0)
+	h.Served = served
+	return must(r.of(owner).Release(bounded(r.t), h))(r.t)
+}
+
+// fairHold is a hold to be released.
+func fairHold(key, owner string, lastFence int64) FairReleaseRequest {
+	return FairReleaseRequest{ReleaseRequest: ReleaseRequest{Key: key, Owner: owner, LastFence: lastFence}}
 }
 
 func (r *harness) leave(owners ...string) FairReleased {
 	r.t.Helper()
-	return must(r.of(owners[0]).Leave(bounded(r.t), "k", 0, owners...))(r.t)
+	return must(r.of(owners[0]).Leave(bounded(r.t), LeaveRequest{"k", nil, owners}))(r.t)
 }
 
 // heartbeat is a heartbeat of a client for k that names owners, whose scores are kept 30 s

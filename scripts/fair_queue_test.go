@@ -27,8 +27,8 @@ func TestF7_EnterAfterLeaveIsGone(t *testing.T) {
 	r := newHarness(t)
 	r.hold()
 	r.waits(ofA(1), ofA(2))
-	leave := func(doubts int, owners ...string) { must(r.of(ofA(1)).Leave(bounded(t), "k", doubts, owners...))(t) }
-	leave(1, ofA(1), ofA(2))
+	f := r.of(ofA(1))
+	must(f.Leave(bounded(t), LeaveRequest{"k", []string{ofA(1)}, []string{ofA(2)}}))(t)
 	require.Equal(t, Acquired{Gone: true}, r.acquire(ofA(1)))
 	require.Equal(t, []OwnerState{Waiting, Gone, Waiting}, r.enter(ofA(3), ofA(1), ofA(2)).States, "only those in doubt have a tombstone")
 	r.requireQueue(ofA(3), ofA(2))
@@ -37,7 +37,7 @@ func TestF7_EnterAfterLeaveIsGone(t *testing.T) {
 	// A late enter of an owner without a score, as after a deleted sorted set: it
 	// leaves the list, too.
 	r.s.Do(t, "DEL", scores("k"))
-	leave(1, ofA(2))
+	must(f.Leave(bounded(t), LeaveRequest{"k", []string{ofA(2)}, nil}))(t)
 	require.Equal(t, []string{ofA(3)}, r.waiting())
 }
 
@@ -167,7 +167,7 @@ func TestLeaveOfMany(t *testing.T) {
 		if random.IntN(4) > 0 {
 			doubts = 0
 		}
-		must(r.of(ofA(0)).Leave(bounded(t), "k", doubts, leaving...))(t)
+		must(r.of(ofA(0)).Leave(bounded(t), LeaveRequest{"k", leaving[:doubts], leaving[doubts:]}))(t)
 		want := slices.DeleteFunc(queued, func(o string) bool { return slices.Contains(leaving, o) })
 		require.Equal(t, strings.Join(want, "\n"), strings.Join(r.waiting(), "\n"), "seed %d", seed)
 		require.EqualValues(t, len(want), number(t, r.s, "ZCARD", scores("k")), "seed %d", seed)

@@ -13,7 +13,7 @@ func TestReleaseEndsAnyCountAndLeavesATombstoneIfInDoubt(t *testing.T) {
 	require.Equal(t, FairReleased{Ours: true}, r.release(ofA(1)))
 	r.requireFree()
 	require.Equal(t, []OwnerState{Waiting}, r.enter(ofA(1)).States, "not in doubt: nothing keeps a late call out")
-	require.True(t, must(r.of(ofA(1)).Release(bounded(t), "k", ofA(1), 0, true))(t).Ours)
+	require.True(t, must(r.of(ofA(1)).Release(bounded(t), FairReleaseRequest{ReleaseRequest: ReleaseRequest{Key: "k", Owner: ofA(1), Doubt: true}}))(t).Ours)
 	require.Equal(t, []OwnerState{Gone}, r.enter(ofA(1)).States)
 	r.requireFree()
 }

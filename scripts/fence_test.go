@@ -121,10 +121,10 @@ func TestFenceCounter(t *testing.T) {
 			return must(end(r.redis, ctx, ReleaseRequest{Key: "k", Owner: owner, LastFence: last}))(t).Ours
 		}},
 		"fair": {r.acquire, func(owner string, last int64) bool {
-			return must(r.of(owner).Release(ctx, "k", owner, last, false))(t).Ours
+			return must(r.of(owner).Release(ctx, fairHold("k", owner, last)))(t).Ours
 		}},
 		"fair each": {r.acquire, func(owner string, last int64) bool {
-			holds := []FairHold{{KeyOwner{"k", owner}, last}}
+			holds := []FairReleaseRequest{fairHold("k", owner, last)}
 			return must(first(1, func(results []Result[FairReleased]) error { return r.of(owner).ReleaseEach(ctx, holds, results) }))(t).Ours
 		}},
 	} {

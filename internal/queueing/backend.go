@@ -15,13 +15,10 @@ type Backend interface {
 	engine.Backend
 	// Enter puts owners at the end of the queue, in their order.
 	Enter(ctx context.Context, name string, owners ...string) (scripts.Entered, error)
-	// Release ends a hold and gives the key to the next waiter. served are the other
-	// owners that had the key in its run. doubt reports that a call of owner may still
-	// arrive.
-	Release(ctx context.Context, name, owner string, lastFence int64, doubt bool, served ...string) (scripts.FairReleased, error)
-	// Leave gives up owners, whether they wait or hold; a call of each of the first
-	// doubts of them may still arrive.
-	Leave(ctx context.Context, name string, doubts int, owners ...string) (scripts.FairReleased, error)
+	// Release ends a hold and gives the key to the next waiter.
+	Release(ctx context.Context, h scripts.FairReleaseRequest) (scripts.FairReleased, error)
+	// Leave gives up owners, whether they wait or hold.
+	Leave(ctx context.Context, l scripts.LeaveRequest) (scripts.FairReleased, error)
 	// Confirm sets the lease of an owner that Redis has granted name.
 	Confirm(ctx context.Context, name, owner string, lease time.Duration) (scripts.Acquired, error)
 	// Heartbeat keeps the locker's places, and reports what has become of them.

@@ -129,19 +129,17 @@ func (q *queue) notEntered(list []*ticket, a engine.Attempt) {
 
 // leaveAll makes one attempt to give up owners. It locks the key.
 func (q *queue) leaveAll(list []leaver) {
-	var owners, sure []string // those in doubt come first
+	k, d, start := q.key, q.in, time.Now()
+	leave := scripts.LeaveRequest{Key: k.Name}
 	for _, l := range list {
 		if l.doubt {
-			owners = append(owners, l.owner)
+			leave.InDoubt = append(leave.InDoubt, l.owner)
 		} else {
-			sure = append(sure, l.owner)
+			leave.Others = append(leave.Others, l.owner)
 		}
 	}
-	doubts := len(owners)
-	owners = append(owners, sure...)
-	k, d, start := q.key, q.in, time.Now()
 	reply, err := calls.DetachedNoted(d.engine.Calls.Context(), d.engine.Calls, k.Name, func(ctx context.Context) (scripts.FairReleased, error) {
-		return d.backend.Leave(ctx, k.Name, doubts, owners...)
+		return d.backend.Leave(ctx, leave)
 	})
 	k.Lock()
 	again := q.haveLeft(reply, engine.Attempt{Start: start, Err: err}, list)

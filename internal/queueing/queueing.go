@@ -113,7 +113,9 @@ func (d *queued) WaitError(k *engine.Key, w *engine.Waiter) error {
 // Release gives the key to the next waiter.
 func (d *queued) Release(ctx context.Context, h *engine.Hold, lastFence int64) (scripts.Released, error) {
 	doubt, served := runOf(h).report()
-	reply, err := d.backend.Release(ctx, h.Key.Name, h.Owner, lastFence, doubt, served...)
+	reply, err := d.backend.Release(ctx, scripts.FairReleaseRequest{
+		ReleaseRequest: scripts.ReleaseRequest{Key: h.Key.Name, Owner: h.Owner, LastFence: lastFence, Doubt: doubt}, Served: served,
+	})
 	switch scripts.OutcomeOf(err) {
 	case scripts.Done:
 		d.routeGrant(h.Key.Name, reply, false)
@@ -125,7 +127,7 @@ func (d *queued) Release(ctx context.Context, h *engine.Hold, lastFence int64) (
 
 // GiveUp is queue.leave for an owner that no queue knows.
 func (d *queued) GiveUp(ctx context.Context, name, owner string) error {
-	reply, err := d.backend.Leave(ctx, name, 1, owner)
+	reply, err := d.backend.Leave(ctx, scripts.LeaveRequest{Key: name, InDoubt: []string{owner}})
 	if err == nil {
 		d.routeGrant(name, reply, false)
 	}

@@ -61,9 +61,12 @@ func TestSharing_Queued(t *testing.T) {
 			return scripts.Result[scripts.Acquired]{Value: a, Err: err}
 		}
 	}
+	hold := func(key, n string, lastFence ...int64) scripts.FairReleaseRequest {
+		return scripts.FairReleaseRequest{ReleaseRequest: scripts.ReleaseRequest{Key: key, Owner: owner(n), LastFence: append(lastFence, 0)[0]}}
+	}
 	release := func(key, n string, lastFence ...int64) func() scripts.Result[scripts.FairReleased] {
 		return func() scripts.Result[scripts.FairReleased] {
-			p, err := q.Release(ctx, key, owner(n), append(lastFence, 0)[0], false)
+			p, err := q.Release(ctx, hold(key, n, lastFence...))
 			return scripts.Result[scripts.FairReleased]{Value: p, Err: err}
 		}
 	}
@@ -86,7 +89,7 @@ func TestSharing_Queued(t *testing.T) {
 	for _, key := range []string{"b", "c"} {
 		s.Do(t, "SET", "redisson_lock_token:{"+key+"}", "9")
 	}
-	ended := together(t, q.releases, none{}, scripts.FairHold{KeyOwner: scripts.KeyOwner{Key: "a", Owner: owner("1")}},
+	ended := together(t, q.releases, none{}, hold("a", "1"),
 		release("b", "2", 5), release("wrong", "4"), release("free", "6"))
 	require.Equal(t, scripts.Result[scripts.FairReleased]{Value: scripts.FairReleased{Ours: true}}, ended[0])
 	require.Equal(t, owner("5"), ended[1].Value.Grant.Owner)
@@ -99,10 +102,12 @@ func TestSharing_Queued(t *testing.T) {
 
 	_, err = q.Enter(ctx, "b", owner("7"))
 	require.NoError(t, err)
-	reply, err := q.Release(ctx, "b", owner("5"), 0, false, owner("7")) // served in the run
+	run, doubt := hold("b", "5"), hold("free", "8")
+	run.Served, doubt.Doubt = []string{owner("7")}, true
+	reply, err := q.Release(ctx, run)
 	require.NoError(t, err)
 	require.Equal(t, scripts.FairReleased{Ours: true}, reply)
-	_, err = q.Release(ctx, "free", owner("8"), 0, true)
+	_, err = q.Release(ctx, doubt)
 	require.NoError(t, err)
 	a, err := q.Acquire(ctx, "free", owner("8"), lease, 1)
 	require.NoError(t, err)

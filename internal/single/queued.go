@@ -18,8 +18,8 @@ type Queued struct {
 	*scripts.Fair
 	server
 	acquires *batcher[none, scripts.AcquireRequest, scripts.Acquired]
-	releases *batcher[none, scripts.FairHold, scripts.FairReleased] // of holds without a run or a doubt
-	leaves   *batcher[none, scripts.KeyOwner, scripts.FairReleased] // of a single owner in doubt
+	releases *batcher[none, scripts.FairReleaseRequest, scripts.FairReleased] // of holds without a run or a doubt
+	leaves   *batcher[none, scripts.LeaveRequest, scripts.FairReleased]       // of a single owner in doubt
 }
 
 var _ engine.AsksPolicy = (*Queued)(nil)
@@ -29,12 +29,8 @@ func NewQueued(client rueidis.Client, c engine.Config, own queueing.Config) (*en
 	q := &Queued{server: connect(client, c)}
 	q.Fair = scripts.NewFair(q.redis, fairSettings(c, own))
 	q.acquires = batchOf(q.server, q.Fair.Acquire, q.AcquireEach)
-	q.releases = batchOf(q.server, func(ctx context.Context, h scripts.FairHold) (scripts.FairReleased, error) {
-		return q.Fair.Release(ctx, h.Key, h.Owner, h.LastFence, false)
-	}, q.ReleaseEach)
-	q.leaves = batchOf(q.server, func(ctx context.Context, h scripts.KeyOwner) (scripts.FairReleased, error) {
-		return q.Fair.Leave(ctx, h.Key, 1, h.Owner)
-	}, q.LeaveEach)
+	q.releases = batchOf(q.server, q.Fair.Release, q.ReleaseEach)
+	q.leaves = batchOf(q.server, q.Fair.Leave, q.LeaveEach)
 	return queueing.New(q, c, own), q
 }
 
@@ -57,19 +53,19 @@ func (q *Queued) Acquire(ctx context.Context, key, owner string, lease time.Dura
 }
 
 // Release ends a hold and gives the key to the next waiter, alone or in a batch.
-func (q *Queued) Release(ctx context.Context, key, owner string, lastFence int64, doubt bool, served ...string) (scripts.FairReleased, error) {
-	if doubt || len(served) > 0 {
-		return q.Fair.Release(ctx, key, owner, lastFence, doubt, served...)
+func (q *Queued) Release(ctx context.Context, h scripts.FairReleaseRequest) (scripts.FairReleased, error) {
+	if h.Doubt || len(h.Served) > 0 {
+		return q.Fair.Release(ctx, h)
 	}
-	return q.releases.do(ctx, none{}, scripts.FairHold{KeyOwner: scripts.KeyOwner{Key: key, Owner: owner}, LastFence: lastFence})
+	return q.releases.do(ctx, none{}, h)
 }
 
 // Leave gives up owners. Only the call for a single owner in doubt may join a batch.
-func (q *Queued) Leave(ctx context.Context, key string, doubts int, owners ...string) (scripts.FairReleased, error) {
-	if doubts != 1 || len(owners) != 1 {
-		return q.Fair.Leave(ctx, key, doubts, owners...)
+func (q *Queued) Leave(ctx context.Context, l scripts.LeaveRequest) (scripts.FairReleased, error) {
+	if len(l.InDoubt) != 1 || len(l.Others) > 0 {
+		return q.Fair.Leave(ctx, l)
 	}
-	return q.leaves.do(ctx, none{}, scripts.KeyOwner{Key: key, Owner: owners[0]})
+	return q.leaves.do(ctx, none{}, l)
 }
 
 // SetEntries is [scripts.Redis.SetEntries].

@@ -38,14 +38,16 @@ func (r *modelReal) call(q modelRequest) (reply modelReply) {
 		if q.used > 0 {
 			used = r.fence // some numbers less would do as well
 		}
-		p, err = f.Release(ctx, r.key, names[0], used, q.stones > 0, names[1:]...)
+		p, err = f.Release(ctx, scripts.FairReleaseRequest{
+			ReleaseRequest: scripts.ReleaseRequest{Key: r.key, Owner: names[0], LastFence: used, Doubt: q.stones > 0}, Served: names[1:],
+		})
 		if p.Ours {
 			reply.status = 1
 		}
 		reply.grant = r.grant(p.Grant)
 	case modelLeave:
 		var p scripts.FairReleased
-		p, err = f.Leave(ctx, r.key, int(q.stones), names...)
+		p, err = f.Leave(ctx, scripts.LeaveRequest{Key: r.key, InDoubt: names[:q.stones], Others: names[q.stones:]})
 		reply.status, reply.grant = 1, r.grant(p.Grant)
 	case modelConfirm:
 		var a scripts.Acquired
