@@ -17,9 +17,8 @@ var (
 // program may have set it so.
 const NoExpiry time.Duration = -1
 
-// Acquired is the answer to an acquire: OK, Gone, or held by another for
-// Remaining.
-type Acquired struct {
+// AcquireReply is the answer to an acquire: OK, Gone, or held by another for Remaining.
+type AcquireReply struct {
 	// OK: the owner has held the key since this call. If the call was repeated, it may have
 	// held it since an earlier one.
 	OK bool
@@ -57,7 +56,7 @@ type AcquireRequest struct {
 // larger than those of the attempts before it.
 // After an Unknown outcome that is not followed up by a repeat, Release in doubt undoes
 // what may have been done.
-func (r *Redis) Acquire(ctx context.Context, f Fencing, a AcquireRequest) (Acquired, error) {
+func (r *Redis) Acquire(ctx context.Context, f Fencing, a AcquireRequest) (AcquireReply, error) {
 	return r.take(ctx, parserOf(f), acquire, r.acquireInput(forOne(), f.Reserve != 0, f, a))
 }
 
@@ -116,7 +115,7 @@ func checkFencing(f Fencing) error {
 
 // AcquireEach does what [Redis.Acquire] does for each of asks by itself, and fills results, one for
 // each.
-func (r *Redis) AcquireEach(ctx context.Context, f Fencing, asks []AcquireRequest, results []Result[Acquired]) error {
+func (r *Redis) AcquireEach(ctx context.Context, f Fencing, asks []AcquireRequest, results []Result[AcquireReply]) error {
 	return runEach(ctx, r, acquireEach, len(asks), r.acquireInput(forMany(len(asks), 3, 5), f.Reserve != 0, f, asks...), results, parserOf(f))
 }
 

@@ -66,12 +66,12 @@ func TestG9_HeartbeatBesideAForbiddenKey(t *testing.T) {
 	s, admin := start(t)
 	settings := settingsOf(clientA)
 	f, all := NewFair(confined(t, s), settings), NewFair(admin, settings)
-	var asked []Heartbeat
+	var asked []HeartbeatRequest
 	keys, _ := mixed(41, 7)
 	for i, k := range keys {
 		acquired(t, admin, k, ownB)
 		must(all.Enter(bounded(t), k, ofA(1)))(t)
-		asked = append(asked, Heartbeat{Key: k, Owners: []string{ofA(1), ofA(2)}, Ahead: make([]time.Duration, 2)})
+		asked = append(asked, HeartbeatRequest{Key: k, Owners: []string{ofA(1), ofA(2)}, Ahead: make([]time.Duration, 2)})
 		switch i % 4 {
 		case 0:
 			s.Do(t, "DEL", k)

@@ -166,8 +166,8 @@ func TestF8_BadArguments(t *testing.T) {
 		t.Helper()
 		ask := []AcquireRequest{{"k", owner, d}}
 		refused(what, errOf(n.Acquire(ctx, Fencing{}, ask[0])), errOf(n.Acquire(ctx, fencingHour, ask[0])),
-			errOf(n.AcquireAll(ctx, []string{"k"}, []string{owner}, d)), n.AcquireEach(ctx, Fencing{}, ask, make([]Result[Acquired], 1)),
-			errOf(f.Acquire(ctx, ask[0])), errOf(f.Confirm(ctx, "k", owner, d)), f.AcquireEach(ctx, ask, make([]Result[Acquired], 1)),
+			errOf(n.AcquireAll(ctx, []string{"k"}, []string{owner}, d)), n.AcquireEach(ctx, Fencing{}, ask, make([]Result[AcquireReply], 1)),
+			errOf(f.Acquire(ctx, ask[0])), errOf(f.Confirm(ctx, "k", owner, d)), f.AcquireEach(ctx, ask, make([]Result[AcquireReply], 1)),
 			n.AcquireVoted(ctx, nil, false, ask, make([]NodeReply, 1)), n.AcquireVoted(ctx, c.vote, true, ask, make([]NodeReply, 1)))
 	}
 	hold("owner", "", lease)
@@ -181,26 +181,26 @@ func TestF8_BadArguments(t *testing.T) {
 	require.NoError(t, CheckKey(long(1024)))
 	for _, f := range []Fencing{{Reserve: -1}, {Reserve: 1e9}, {Reserve: 1, Expiry: -1}, {Reserve: 1, Expiry: time.Microsecond}} {
 		ask := AcquireRequest{"k", ownA, lease}
-		refused("fence", errOf(n.Acquire(ctx, f, ask)), n.AcquireEach(ctx, f, []AcquireRequest{ask}, make([]Result[Acquired], 1)))
+		refused("fence", errOf(n.Acquire(ctx, f, ask)), n.AcquireEach(ctx, f, []AcquireRequest{ask}, make([]Result[AcquireReply], 1)))
 	}
-	beside := ReadWriteAcquire{AcquireRequest: AcquireRequest{"k", ofA(2), lease}, Beside: writer(ofA(1))}
+	beside := ReadWriteAcquireRequest{AcquireRequest: AcquireRequest{"k", ofA(2), lease}, Beside: writer(ofA(1))}
 	refused("fencing", errOf(c.rw.Acquire(ctx, fencingHour, beside)),
-		c.rw.AcquireEach(ctx, fencingHour, []ReadWriteAcquire{beside}, make([]Result[Acquired], 1)))
+		c.rw.AcquireEach(ctx, fencingHour, []ReadWriteAcquireRequest{beside}, make([]Result[AcquireReply], 1)))
 	for _, entries := range []int{-1, 0, 1e9} {
 		refused("entries", errOf(n.SetEntries(ctx, "k", ownA, Entries{Count: entries})))
 	}
 	for _, last := range []int64{-1, 1e16} {
 		refused("last fence", errOf(n.Release(ctx, ReleaseRequest{Key: "k", Owner: ownA, LastFence: last})), errOf(f.Release(ctx, fairHold("k", ofA(1), last))),
-			n.ReleaseEach(ctx, []ReleaseRequest{{Key: "k", Owner: ownA}, {Key: "k", Owner: ownA, LastFence: last}}, make([]Result[Released], 2)),
-			f.ReleaseEach(ctx, []FairReleaseRequest{fairHold("k", ofA(1), last)}, make([]Result[FairReleased], 1)))
+			n.ReleaseEach(ctx, []ReleaseRequest{{Key: "k", Owner: ownA}, {Key: "k", Owner: ownA, LastFence: last}}, make([]Result[ReleaseReply], 2)),
+			f.ReleaseEach(ctx, []FairReleaseRequest{fairHold("k", ofA(1), last)}, make([]Result[FairReply], 1)))
 	}
 	doubt, served := fairHold("k", ofA(1), 0), fairHold("k", ofA(1), 0)
 	doubt.Doubt, served.Served = true, []string{ofA(2)}
 	for _, h := range []FairReleaseRequest{doubt, served} {
-		refused("owners", f.ReleaseEach(ctx, []FairReleaseRequest{fairHold("a", ofA(3), 0), h}, make([]Result[FairReleased], 2)))
+		refused("owners", f.ReleaseEach(ctx, []FairReleaseRequest{fairHold("a", ofA(3), 0), h}, make([]Result[FairReply], 2)))
 	}
 	for _, l := range []LeaveRequest{{"k", nil, []string{ofA(1)}}, {"k", []string{ofA(1)}, []string{ofA(2)}}, {"k", []string{ofA(1), ofA(2)}, nil}} {
-		refused("owners", f.LeaveEach(ctx, []LeaveRequest{{"a", []string{ofA(3)}, nil}, l}, make([]Result[FairReleased], 2)))
+		refused("owners", f.LeaveEach(ctx, []LeaveRequest{{"a", []string{ofA(3)}, nil}, l}, make([]Result[FairReply], 2)))
 	}
 	one, two := []string{"a"}, []string{"a", "b"}
 	refused("", n.Renew(ctx, lease, nil, nil, nil), n.Renew(ctx, lease, two, one, make([]Answer, 2)), n.Renew(ctx, lease, two, two, make([]Answer, 1)),

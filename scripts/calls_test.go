@@ -76,7 +76,7 @@ var inOrder = family{
 	calls: map[string]call{
 		"acquire": func(c client) error { return errOf(c.fair.Acquire(c.ctx, AcquireRequest{c.key, c.owner, lease})) },
 		"acquire each": func(c client) error {
-			return errOf(first(2, func(results []Result[Acquired]) error { return c.fair.AcquireEach(c.ctx, c.asks(), results) }))
+			return errOf(first(2, func(results []Result[AcquireReply]) error { return c.fair.AcquireEach(c.ctx, c.asks(), results) }))
 		},
 		"enter":   func(c client) error { return errOf(c.fair.Enter(c.ctx, c.key, c.owner, ofA(2))) },
 		"confirm": func(c client) error { return errOf(c.fair.Confirm(c.ctx, c.key, c.owner, lease)) },
@@ -88,18 +88,18 @@ var inOrder = family{
 		},
 		"release each": func(c client) error {
 			holds := []FairReleaseRequest{fairHold(c.key, c.owner, 0), fairHold(c.key, ofA(2), 0)}
-			return errOf(first(2, func(results []Result[FairReleased]) error { return c.fair.ReleaseEach(c.ctx, holds, results) }))
+			return errOf(first(2, func(results []Result[FairReply]) error { return c.fair.ReleaseEach(c.ctx, holds, results) }))
 		},
 		"leave": func(c client) error {
 			return errOf(c.fair.Leave(c.ctx, LeaveRequest{c.key, []string{c.owner}, []string{ofA(2)}}))
 		},
 		"leave each": func(c client) error {
 			holds := []LeaveRequest{{c.key, []string{c.owner}, nil}, {c.key, []string{ofA(2)}, nil}}
-			return errOf(first(2, func(results []Result[FairReleased]) error { return c.fair.LeaveEach(c.ctx, holds, results) }))
+			return errOf(first(2, func(results []Result[FairReply]) error { return c.fair.LeaveEach(c.ctx, holds, results) }))
 		},
 		"heartbeat": func(c client) error {
 			replies := make([]HeartbeatReply, 1)
-			asked := []Heartbeat{{Key: c.key, Owners: []string{c.owner, ofA(2)}, Ahead: []time.Duration{time.Minute, 0}}}
+			asked := []HeartbeatRequest{{Key: c.key, Owners: []string{c.owner, ofA(2)}, Ahead: []time.Duration{time.Minute, 0}}}
 			return errors.Join(c.fair.Heartbeat(c.ctx, asked, replies), replies[0].Err)
 		},
 		"force release": func(c client) error { return errOf(c.fair.ForceRelease(c.ctx, c.key)) },
@@ -143,7 +143,9 @@ var permitted = family{
 	calls: map[string]call{
 		"acquire": func(c client) error { return errOf(c.permits().Acquire(c.ctx, AcquireRequest{c.key, c.owner, lease})) },
 		"acquire each": func(c client) error {
-			return errOf(first(1, func(results []Result[Acquired]) error { return c.permits().AcquireEach(c.ctx, c.asks()[:1], results) }))
+			return errOf(first(1, func(results []Result[AcquireReply]) error {
+				return c.permits().AcquireEach(c.ctx, c.asks()[:1], results)
+			}))
 		},
 		"renew": func(c client) error {
 			return c.permits().Renew(c.ctx, lease, []string{c.key}, []string{c.owner}, make([]Answer, 1))
@@ -155,7 +157,7 @@ var permitted = family{
 			return errOf(c.permits().Release(c.ctx, ReleaseRequest{Key: c.key, Owner: c.owner, Doubt: true}))
 		},
 		"release each": func(c client) error {
-			return errOf(first(1, func(results []Result[Released]) error {
+			return errOf(first(1, func(results []Result[ReleaseReply]) error {
 				return c.permits().ReleaseEach(c.ctx, []ReleaseRequest{{Key: c.key, Owner: c.owner}}, results)
 			}))
 		},
@@ -185,7 +187,7 @@ func (c client) asks() []AcquireRequest {
 }
 
 func (c client) acquireEach(f Fencing) error {
-	return errOf(first(2, func(results []Result[Acquired]) error { return c.AcquireEach(c.ctx, f, c.asks(), results) }))
+	return errOf(first(2, func(results []Result[AcquireReply]) error { return c.AcquireEach(c.ctx, f, c.asks(), results) }))
 }
 
 func (c client) acquireVoted(vote *Vote, fenced bool) error {

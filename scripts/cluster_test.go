@@ -161,7 +161,7 @@ func TestClusterSeveralKeys(t *testing.T) {
 	require.Equal(t, want, answers)
 
 	f := NewFair(n, settingsOf(clientA))
-	asked := []Heartbeat{{Key: keys[0], Owners: []string{ofA(9)}, Ahead: []time.Duration{0}}, {Key: keys[3]}, {Key: "free"}}
+	asked := []HeartbeatRequest{{Key: keys[0], Owners: []string{ofA(9)}, Ahead: []time.Duration{0}}, {Key: keys[3]}, {Key: "free"}}
 	replies := make([]HeartbeatReply, len(asked))
 	require.NoError(t, f.Heartbeat(ctx, asked, replies))
 	require.ErrorContains(t, replies[1].Err, "WRONGTYPE")
@@ -218,7 +218,7 @@ func TestClusterChannels(t *testing.T) {
 				subscribe = conn.B().Ssubscribe().Channel(Channel(key)).Build()
 			}
 			require.NoError(t, conn.Do(bounded(t), subscribe).Error())
-			require.Equal(t, Released{Ours: true, Listeners: 1}, must(n.Release(bounded(t), ReleaseRequest{Key: key, Owner: ownA, Notify: true}))(t))
+			require.Equal(t, ReleaseReply{Ours: true, Listeners: 1}, must(n.Release(bounded(t), ReleaseRequest{Key: key, Owner: ownA, Notify: true}))(t))
 			require.Equal(t, Channel(key), <-came)
 		})
 	}

@@ -31,10 +31,10 @@ func TestAcquireEach(t *testing.T) {
 	s, n, vote := startActive(t)
 	plain := func(f Fencing) func([]AcquireRequest, []NodeReply) error {
 		return func(asks []AcquireRequest, replies []NodeReply) error {
-			results := make([]Result[Acquired], len(asks))
+			results := make([]Result[AcquireReply], len(asks))
 			err := n.AcquireEach(bounded(t), f, asks, results)
 			for i, r := range results {
-				replies[i] = NodeReply{Acquired: r.Value, Err: r.Err}
+				replies[i] = NodeReply{AcquireReply: r.Value, Err: r.Err}
 			}
 			return err
 		}
@@ -81,8 +81,8 @@ func TestAcquireEach(t *testing.T) {
 			}
 			require.InDelta(t, lease, replies[1].Remaining, float64(slack))
 			replies[1].Remaining = NoExpiry
-			another := NodeReply{Acquired: Acquired{Remaining: NoExpiry, Why: errs.HeldBy("")}, Holder: way.holder}
-			require.Equal(t, []NodeReply{another, another, {Acquired: Acquired{Gone: true}}}, replies[1:4])
+			another := NodeReply{AcquireReply: AcquireReply{Remaining: NoExpiry, Why: errs.HeldBy("")}, Holder: way.holder}
+			require.Equal(t, []NodeReply{another, another, {AcquireReply: AcquireReply{Gone: true}}}, replies[1:4])
 			for _, r := range replies[4:7] {
 				requireRefused(t, "WRONGTYPE", r.Err)
 			}
@@ -114,16 +114,16 @@ func TestFairAcquireEach(t *testing.T) {
 
 		asks := []AcquireRequest{{"free", ofA(1), lease}, {"held", ofA(2), lease}, {"k", ofA(3), lease}, {"string", ofA(4), lease},
 			{"gone", ofA(5), lease}, {"last", ofA(6), lease}, {"bad", ofJ(1), lease}}
-		results := make([]Result[Acquired], len(asks))
+		results := make([]Result[AcquireReply], len(asks))
 		require.NoError(t, f.AcquireEach(bounded(t), asks, results))
 		require.Equal(t, map[int]string{3: "WRONGTYPE", 6: "owner"}, refusals(t, results))
 		for _, i := range []int{0, 5} {
 			require.Equal(t, fencing.Reserve != 0, results[i].Value.Fence > 0)
 			results[i].Value.Fence, results[i].Value.FenceEnd = 0, 0
 		}
-		require.Equal(t, []Result[Acquired]{
-			{Value: Acquired{OK: true}}, {Value: Acquired{Remaining: NoExpiry, Why: errs.HeldBy("")}}, {Value: Acquired{Remaining: time.Millisecond}}, {},
-			{Value: Acquired{Gone: true}}, {Value: Acquired{OK: true}}, {},
+		require.Equal(t, []Result[AcquireReply]{
+			{Value: AcquireReply{OK: true}}, {Value: AcquireReply{Remaining: NoExpiry, Why: errs.HeldBy("")}}, {Value: AcquireReply{Remaining: time.Millisecond}}, {},
+			{Value: AcquireReply{Gone: true}}, {Value: AcquireReply{OK: true}}, {},
 		}, results)
 		r.requireHeld(ofB(1), grantLease)
 		require.Len(t, r.messages(), 1, "the waiter is notified")
@@ -158,11 +158,11 @@ func TestEndEach(t *testing.T) {
 		{Key: "free", Owner: ownA, Notify: true, Doubt: true},
 		{Key: "quiet, fenced", Owner: ownA, LastFence: 200},
 	}
-	ended, told := Result[Released]{Value: Released{Ours: true}}, Result[Released]{Value: Released{Ours: true, Listeners: 1}}
-	results := make([]Result[Released], len(holds))
+	ended, told := Result[ReleaseReply]{Value: ReleaseReply{Ours: true}}, Result[ReleaseReply]{Value: ReleaseReply{Ours: true, Listeners: 1}}
+	results := make([]Result[ReleaseReply], len(holds))
 	require.NoError(t, n.ReleaseEach(bounded(t), holds, results))
 	require.Equal(t, map[int]string{5: "WRONGTYPE"}, refusals(t, results))
-	require.Equal(t, []Result[Released]{told, ended, ended, told, {}, {}, {}, ended}, results)
+	require.Equal(t, []Result[ReleaseReply]{told, ended, ended, told, {}, {}, {}, ended}, results)
 	heard.requireSaid(Channel("told")+" 0", Channel("fenced")+" 0")
 
 	after := state(t, s)
@@ -179,7 +179,7 @@ func TestEndEach(t *testing.T) {
 
 	require.NoError(t, n.ReleaseEach(bounded(t), holds, results)) // again: nothing more
 	refusals(t, results)
-	require.Equal(t, make([]Result[Released], len(holds)), results)
+	require.Equal(t, make([]Result[ReleaseReply], len(holds)), results)
 }
 
 // A reply with fewer or more answers than holds is none: a missing one must not pass for an answer.
@@ -190,9 +190,9 @@ func TestEach_AsManyAnswersAsHolds(t *testing.T) {
 		err := n.AcquireVoted(bounded(t), vote, false, []AcquireRequest{{"b", ownA, lease}, {"c", ownA, lease}}, replies)
 		require.Equal(t, Unknown, OutcomeOf(err), err)
 		require.Equal(t, make([]NodeReply, places), replies)
-		ends := make([]Result[Released], places)
+		ends := make([]Result[ReleaseReply], places)
 		require.Equal(t, Unknown, OutcomeOf(n.ReleaseEach(bounded(t), []ReleaseRequest{{Key: "b", Owner: ownA}, {Key: "c", Owner: ownA}}, ends)))
-		require.Equal(t, make([]Result[Released], places), ends)
+		require.Equal(t, make([]Result[ReleaseReply], places), ends)
 	}
 }
 
@@ -212,17 +212,17 @@ func TestFairReleaseEach(t *testing.T) {
 	holds := []FairReleaseRequest{
 		fairHold("k", ofA(1), 0), fairHold("string", ofA(9), 0), fairHold("others", ofA(3), 0), fairHold("free", ofA(9), 0), fairHold("alone", ofA(4), 0),
 	}
-	ended := Result[FairReleased]{Value: FairReleased{Ours: true}}
-	results := make([]Result[FairReleased], len(holds))
+	ended := Result[FairReply]{Value: FairReply{Ours: true}}
+	results := make([]Result[FairReply], len(holds))
 	require.NoError(t, f.ReleaseEach(bounded(t), holds, results))
 	require.Equal(t, map[int]string{1: "WRONGTYPE"}, refusals(t, results))
-	require.Equal(t, []Result[FairReleased]{{Value: FairReleased{Ours: true, Grant: granted(ofA(2))}}, {}, ended, {}, ended}, results)
+	require.Equal(t, []Result[FairReply]{{Value: FairReply{Ours: true, Grant: granted(ofA(2))}}, {}, ended, {}, ended}, results)
 	r.requireHeld(ofA(2), grantLease)
 	require.Len(t, r.messages(), 1)
 	require.Zero(t, number(t, r.s, "EXISTS", "alone"))
 
 	require.NoError(t, f.ReleaseEach(bounded(t), holds, results)) // again: nobody is served
-	require.Equal(t, Result[FairReleased]{}, results[0])
+	require.Equal(t, Result[FairReply]{}, results[0])
 	r.requireHeld(ofA(2), grantLease)
 	r.requireSaid()
 }
@@ -235,11 +235,11 @@ func TestFairLeaveEach(t *testing.T) {
 	r.follow(ofA(1), ofA(2), ofA(3))
 	r.s.Do(t, "SET", "string", "x")
 	holds := []LeaveRequest{{"k", []string{ofA(1)}, nil}, {"string", []string{ofA(9)}, nil}, {"free", []string{ofA(4)}, nil}}
-	results := make([]Result[FairReleased], len(holds))
+	results := make([]Result[FairReply], len(holds))
 	for _, grant := range []Grant{granted(ofA(2)), {}} { // again: nobody is served
 		require.NoError(t, f.LeaveEach(bounded(t), holds, results))
 		require.Equal(t, map[int]string{1: "WRONGTYPE"}, refusals(t, results))
-		require.Equal(t, []Result[FairReleased]{{Value: FairReleased{Ours: true, Grant: grant}}, {}, {Value: FairReleased{Ours: true}}}, results)
+		require.Equal(t, []Result[FairReply]{{Value: FairReply{Ours: true, Grant: grant}}, {}, {Value: FairReply{Ours: true}}}, results)
 		for _, i := range []int{0, 2} {
 			require.True(t, must(f.Acquire(bounded(t), AcquireRequest{holds[i].Key, holds[i].InDoubt[0], lease}))(t).Gone)
 		}

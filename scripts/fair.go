@@ -94,7 +94,7 @@ type Grant struct {
 // Acquire takes a key for an owner if it is free and no owner that is alive waits for it.
 // If it is free and others wait, they are served. It may be repeated like [Redis.Acquire]; Leave
 // undoes what an unanswered call may have done.
-func (f *Fair) Acquire(ctx context.Context, a AcquireRequest) (Acquired, error) {
+func (f *Fair) Acquire(ctx context.Context, a AcquireRequest) (AcquireReply, error) {
 	return f.redis.take(ctx, parseAcquired, fairAcquire, f.acquireInput(forOne(), a))
 }
 
@@ -110,8 +110,8 @@ const (
 	Gone OwnerState = -2
 )
 
-// Entered is the answer to Enter.
-type Entered struct {
+// EnterReply is the answer to Enter.
+type EnterReply struct {
 	States        []OwnerState // of the owners, in the order of the call
 	Ahead         time.Duration
 	Place         int  // of the last that waits: 1 is the next of all; they stand in a row; 0: not known
@@ -124,15 +124,15 @@ type Entered struct {
 // queue of key, in their order. It may be repeated when its reply is lost: an owner that already
 // waits keeps its place. Ahead is how far Heartbeat must keep their scores ahead of the server's
 // clock.
-func (f *Fair) Enter(ctx context.Context, key string, owners ...string) (Entered, error) {
+func (f *Fair) Enter(ctx context.Context, key string, owners ...string) (EnterReply, error) {
 	in := f.about(forOne(), CheckKey(key), key, owners)
 	in.args[0] = f.labelled
 	m, err := f.redis.run(ctx, withMistake(fairEnter), in, owners...)
 	return parseEntered(m, err, len(owners))
 }
 
-// FairReleased is the answer to a call that ends a hold or a place in the queue.
-type FairReleased struct {
+// FairReply is the answer to Release and to Leave. Other replies, and messages, also have a Grant.
+type FairReply struct {
 	Ours          bool // Release: the hold was the owner's and has ended
 	HeartbeatSoon bool // a Java waiter has the turn, or the dead were too many for one call
 	Grant         Grant
@@ -147,7 +147,7 @@ type FairReleaseRequest struct {
 
 // Release ends a hold like [Redis.Release], and gives the key to the next waiter. A grant to a waiter
 // of this client is lost with the reply; Heartbeat finds it.
-func (f *Fair) Release(ctx context.Context, h FairReleaseRequest) (FairReleased, error) {
+func (f *Fair) Release(ctx context.Context, h FairReleaseRequest) (FairReply, error) {
 	return parsePassed(f.redis.run(ctx, fairRelease, f.releaseInput(forOne(), h), h.Served...))
 }
 
@@ -159,14 +159,14 @@ type LeaveRequest struct {
 }
 
 // Leave gives up owners. It may be repeated; for grants see Release.
-func (f *Fair) Leave(ctx context.Context, l LeaveRequest) (FairReleased, error) {
+func (f *Fair) Leave(ctx context.Context, l LeaveRequest) (FairReply, error) {
 	return parsePassed(f.redis.run(ctx, fairLeave, f.about(forOne(), CheckKey(l.Key), l.Key, l.InDoubt, l.InDoubt...), l.Others...))
 }
 
 // Confirm sets the lease of an owner that was granted key to lease from now and
 // reserves a fence number. OK is false if the owner does not hold key. It may be
 // repeated, and gets a larger number then.
-func (f *Fair) Confirm(ctx context.Context, key, owner string, lease time.Duration) (Acquired, error) {
+func (f *Fair) Confirm(ctx context.Context, key, owner string, lease time.Duration) (AcquireReply, error) {
 	return f.redis.take(ctx, parseConfirmed, fairConfirm, f.about(forOne(), checkHold(key, owner, lease), key, nil, owner, millis(lease)))
 }
 

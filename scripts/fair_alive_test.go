@@ -20,7 +20,7 @@ func TestG8_UndeliveredKeepsItsPlace(t *testing.T) {
 	r.requireServed(ofB(1), ofA(1), ofA(2), ofA(3), ofB(2))
 
 	r.subscribe(inbox)
-	require.Equal(t, FairReleased{Ours: true}, r.release(ofB(1)))
+	require.Equal(t, FairReply{Ours: true}, r.release(ofB(1)))
 	r.requireSaid(grantMessage(ofA(1)))
 	r.requireQueue(ofA(2), ofA(3), ofB(2))
 
@@ -49,7 +49,7 @@ func TestTooManyDeadForOneCall(t *testing.T) {
 	r.enterMany(0, 2600)
 	r.waits(ofB(1))
 	r.silence(clientA)
-	require.Equal(t, FairReleased{Ours: true, HeartbeatSoon: true}, r.release(ofC(1)))
+	require.Equal(t, FairReply{Ours: true, HeartbeatSoon: true}, r.release(ofC(1)))
 	r.requireFree()
 	require.Equal(t, HeartbeatReply{HeartbeatSoon: true}, r.heartbeat(clientB))
 	require.Equal(t, HeartbeatReply{Grant: granted(ofB(1))}, r.heartbeat(clientB))
@@ -60,7 +60,7 @@ func TestTooManyDeadForOneCall(t *testing.T) {
 	r.acquire(ofC(2))
 	r.enterMany(3000, 1100)
 	r.unsubscribe(r.of(ofA(1)).Inbox("k"))
-	require.Equal(t, FairReleased{Ours: true}, r.release(ofC(2)))
+	require.Equal(t, FairReply{Ours: true}, r.release(ofC(2)))
 }
 
 // enterMany has so many owners of client A enter, from a number on.
@@ -107,7 +107,7 @@ func TestHeartbeatsCountByTheServersClock(t *testing.T) {
 
 	r.silence(clientA)
 	r.expire()
-	require.Equal(t, Acquired{OK: true}, r.acquire(ofB(1)))
+	require.Equal(t, AcquireReply{OK: true}, r.acquire(ofB(1)))
 	r.requireQueue()
 	require.NotEqualValues(t, -1, number(t, r.s, "PTTL", heartbeats("k")))
 }
@@ -117,7 +117,7 @@ func TestHeartbeatsCountByTheServersClock(t *testing.T) {
 func TestG4_MuteIsServed(t *testing.T) {
 	r := newHarness(t)
 	polls := func() HeartbeatReply {
-		return r.beat(clientA, Heartbeat{Owners: []string{ofA(1)}, Ahead: make([]time.Duration, 1), Polls: true})
+		return r.beat(clientA, HeartbeatRequest{Owners: []string{ofA(1)}, Ahead: make([]time.Duration, 1), Polls: true})
 	}
 	r.follow(ofC(1), ofB(1), ofA(1), ofB(2))
 	r.unsubscribe(r.of(ofA(1)).Inbox("k"))

@@ -6,7 +6,7 @@ import (
 )
 
 // AcquireEach does what Acquire does for each of asks by itself, and fills results, one for each.
-func (f *Fair) AcquireEach(ctx context.Context, asks []AcquireRequest, results []Result[Acquired]) error {
+func (f *Fair) AcquireEach(ctx context.Context, asks []AcquireRequest, results []Result[AcquireReply]) error {
 	in := forMany(len(asks), fairKeys+1, 4)
 	for _, a := range asks {
 		in = f.acquireInput(in, a)
@@ -20,7 +20,7 @@ func (f *Fair) acquireInput(in input, a AcquireRequest) input {
 
 // ReleaseEach does what Release does for each of holds by itself, and fills results, one
 // for each. The holds have served no run, and nothing about them is in doubt.
-func (f *Fair) ReleaseEach(ctx context.Context, holds []FairReleaseRequest, results []Result[FairReleased]) error {
+func (f *Fair) ReleaseEach(ctx context.Context, holds []FairReleaseRequest, results []Result[FairReply]) error {
 	in := forMany(len(holds), fairKeys, 3)
 	for _, h := range holds {
 		if h.Doubt || len(h.Served) > 0 {
@@ -43,7 +43,7 @@ func (f *Fair) releaseInput(in input, h FairReleaseRequest) input {
 
 // LeaveEach does what Leave does for each of asks by itself, and fills results, one for each. Each
 // names a single owner, in doubt.
-func (f *Fair) LeaveEach(ctx context.Context, asks []LeaveRequest, results []Result[FairReleased]) error {
+func (f *Fair) LeaveEach(ctx context.Context, asks []LeaveRequest, results []Result[FairReply]) error {
 	in := forMany(len(asks), fairKeys+1, 2)
 	for _, l := range asks {
 		if len(l.InDoubt) != 1 || len(l.Others) > 0 {

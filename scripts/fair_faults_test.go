@@ -98,16 +98,16 @@ func TestF30_FairOutOfMemory(t *testing.T) {
 
 	// Redis looks at its memory at a script's first write: what follows a release
 	// is not refused.
-	require.Equal(t, FairReleased{Ours: true}, r.release(ofC(1)))
+	require.Equal(t, FairReply{Ours: true}, r.release(ofC(1)))
 	require.Len(t, r.messages(), 1)
 	r.requireHeld(ofA(1), grantLease)
 	r.expire()
-	require.Equal(t, Acquired{Remaining: time.Millisecond}, r.acquire(ofC(2)), "somebody is before, but cannot be served")
+	require.Equal(t, AcquireReply{Remaining: time.Millisecond}, r.acquire(ofC(2)), "somebody is before, but cannot be served")
 	require.Equal(t, HeartbeatReply{}, r.heartbeat(clientB))
 	r.requireFree()
 	r.requireQueue(ofB(1))
 	r.requireSaid()
-	require.Equal(t, FairReleased{Ours: true}, r.leave(ofB(1)))
+	require.Equal(t, FairReply{Ours: true}, r.leave(ofB(1)))
 	r.requireQueue()
 	unavailable("acquire", ofC(2))
 	unavailable("enter", ofA(3))
@@ -117,7 +117,7 @@ func TestF30_FairOutOfMemory(t *testing.T) {
 	r.s.Do(t, "CONFIG", "SET", "maxmemory", "1")
 	require.True(t, must(r.of(ofA(1)).ForceRelease(bounded(t), "k"))(t))
 	r.requireHeld(ofA(3), grantLease)
-	require.Equal(t, FairReleased{Ours: true}, r.release(ofA(3)))
+	require.Equal(t, FairReply{Ours: true}, r.release(ofA(3)))
 	r.requireFree()
 }
 
@@ -148,7 +148,7 @@ func TestF36_GrantsReachOnlyThoseThatAreCounted(t *testing.T) {
 	r.unsubscribe(inbox)
 
 	r.follow(ofC(1), ofA(1), ofB(1))
-	require.Equal(t, FairReleased{Ours: true}, r.release(ofC(1)))
+	require.Equal(t, FairReply{Ours: true}, r.release(ofC(1)))
 	r.requireHeld(ofB(1), grantLease)
 	r.requireSaid(grantMessage(ofB(1)))
 	r.requireQueue(ofA(1))

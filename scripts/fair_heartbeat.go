@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Heartbeat is what Heartbeat is asked for one key: to keep the client's places, to serve the
+// HeartbeatRequest is what Heartbeat is asked for one key: to keep the client's places, to serve the
 // next waiter of a free key, and to report which of some owners have lost their places.
-type Heartbeat struct {
+type HeartbeatRequest struct {
 	Key    string
 	Owners []string
 	Ahead  []time.Duration // as returned by Enter; 0: leave the score unchanged
@@ -29,12 +29,12 @@ type HeartbeatReply struct {
 	// Grant names the waiter of this client to which this call gave the key. Without a
 	// lease, that waiter holds the key since some earlier call.
 	Grant Grant
-	// Place is the place in the queue of the first owner, if the Heartbeat asked for it: 1 is
+	// Place is the place in the queue of the first owner, if the request asked for it: 1 is
 	// the next. 0: it does not wait.
 	Place int
 	// Label is that of the holder; "" if there is none.
 	Label string
-	// Absent are the indexes of those owners of the Heartbeat that neither wait nor
+	// Absent are the indexes of those owners of the request that neither wait nor
 	// hold the key.
 	Absent []int
 }
@@ -44,7 +44,7 @@ type HeartbeatReply struct {
 // Ahead of the server's clock, as far as the present length of the queue requires it. It
 // may be repeated. replies has a slot for each of asked; a key that the user has no right
 // to costs the others some round trips, as in [Redis.Renew].
-func (f *Fair) Heartbeat(ctx context.Context, asked []Heartbeat, replies []HeartbeatReply) error {
+func (f *Fair) Heartbeat(ctx context.Context, asked []HeartbeatRequest, replies []HeartbeatReply) error {
 	clear(replies)
 	if !f.redis.BySlot() {
 		if err := f.heartbeat(ctx, asked, replies); !crossed(err) {
@@ -52,7 +52,7 @@ func (f *Fair) Heartbeat(ctx context.Context, asked []Heartbeat, replies []Heart
 		}
 	}
 	return f.redis.bySlot(len(asked), func(i int) string { return asked[i].Key }, func(indexes []int) error {
-		of, slotReplies := make([]Heartbeat, len(indexes)), make([]HeartbeatReply, len(indexes))
+		of, slotReplies := make([]HeartbeatRequest, len(indexes)), make([]HeartbeatReply, len(indexes))
 		for at, i := range indexes {
 			of[at] = asked[i]
 		}
@@ -65,7 +65,7 @@ func (f *Fair) Heartbeat(ctx context.Context, asked []Heartbeat, replies []Heart
 }
 
 // heartbeat is Heartbeat for keys of one slot.
-func (f *Fair) heartbeat(ctx context.Context, asked []Heartbeat, replies []HeartbeatReply) error {
+func (f *Fair) heartbeat(ctx context.Context, asked []HeartbeatRequest, replies []HeartbeatReply) error {
 	err := f.heartbeatAtOnce(ctx, asked, replies)
 	if !forbidden(err) || len(asked) == 1 {
 		return err
@@ -82,7 +82,7 @@ func flag(on bool) string {
 }
 
 // heartbeatAtOnce is one call of Heartbeat. If it fails, each of replies has its error.
-func (f *Fair) heartbeatAtOnce(ctx context.Context, asked []Heartbeat, replies []HeartbeatReply) error {
+func (f *Fair) heartbeatAtOnce(ctx context.Context, asked []HeartbeatRequest, replies []HeartbeatReply) error {
 	args := make([]string, 0, 8*len(asked)+8)
 	for _, b := range asked {
 		args = appendFairKeys(args, b.Key)

@@ -78,7 +78,7 @@ func TestHeartbeatMovesScoresForwardOnly(t *testing.T) {
 	for owner, ahead := range map[string]int64{ofA(1): 100_000, ofA(2): 1_400_000, ofA(3): -100_000, ofB(1): 100_000} {
 		r.s.Do(t, "ZADD", scores("k"), decimal(now+ahead), owner)
 	}
-	asked := Heartbeat{Owners: []string{ofA(1), ofA(2), ofA(3), ofA(4)},
+	asked := HeartbeatRequest{Owners: []string{ofA(1), ofA(2), ofA(3), ofA(4)},
 		Ahead: []time.Duration{300 * time.Second, 300 * time.Second, 0, 300 * time.Second}}
 	for range 2 { // repeated, it adds nothing
 		require.Equal(t, HeartbeatReply{Absent: []int{3}}, r.beat(clientA, asked))
@@ -88,7 +88,7 @@ func TestHeartbeatMovesScoresForwardOnly(t *testing.T) {
 	}
 	r.requireQueue(ofA(1), ofA(2), ofA(3), ofB(1))
 
-	r.beat(clientA, Heartbeat{Owners: []string{ofA(1)}, Ahead: []time.Duration{time.Hour}}) // given when the queue was longer
+	r.beat(clientA, HeartbeatRequest{Owners: []string{ofA(1)}, Ahead: []time.Duration{time.Hour}}) // given when the queue was longer
 	require.InDelta(t, 5*javaWait, r.ahead(ofA(1)), float64(slack))
 }
 

@@ -24,12 +24,12 @@ func TestJava_InOrder(t *testing.T) {
 	r.requireQueue(order...)
 
 	// A Go release onto a Java head leaves the lock free for it, and for nobody else.
-	require.Equal(t, FairReleased{Ours: true, HeartbeatSoon: true}, r.release(ofA(1)))
+	require.Equal(t, FairReply{Ours: true, HeartbeatSoon: true}, r.release(ofA(1)))
 	r.requireSaid(r.woken(ofJ(1)))
 	r.requireFree()
 	r.requireQueue(order...)
 	require.Equal(t, HeartbeatReply{HeartbeatSoon: true}, r.heartbeat(clientB, ofB(1)))
-	require.Equal(t, Acquired{Remaining: time.Millisecond}, r.acquire(ofC(1)))
+	require.Equal(t, AcquireReply{Remaining: time.Millisecond}, r.acquire(ofC(1)))
 	require.False(t, r.javaTries(ofK(1)))
 	e = r.enter(ofC(2))
 	require.True(t, e.Java && e.HeartbeatSoon)
@@ -45,12 +45,12 @@ func TestJava_InOrder(t *testing.T) {
 	require.Equal(t, HeartbeatReply{Grant: granted(ofA(2))}, r.heartbeat(clientA, ofA(2)))
 
 	// Given up without a word: a heartbeat finds the next.
-	require.Equal(t, FairReleased{Ours: true, HeartbeatSoon: true}, r.release(ofA(2)))
+	require.Equal(t, FairReply{Ours: true, HeartbeatSoon: true}, r.release(ofA(2)))
 	r.javaGivesUp(ofK(1))
 	r.messages()
 	require.Equal(t, HeartbeatReply{}, r.heartbeat(clientC, ofC(2)))
 	r.requireSaid(grantMessage(ofB(1)))
-	require.Equal(t, FairReleased{Ours: true}, r.release(ofB(1)))
+	require.Equal(t, FairReply{Ours: true}, r.release(ofB(1)))
 	r.requireSaid(grantMessage(ofC(2)))
 	r.requireQueue()
 }
@@ -58,13 +58,13 @@ func TestJava_InOrder(t *testing.T) {
 func TestJava_HolderAndTail(t *testing.T) {
 	r := newHarness(t)
 	require.True(t, r.javaTries(ofJ(1)))
-	entered := func(tail int, ahead time.Duration) Entered {
-		return Entered{States: []OwnerState{Waiting}, Place: tail, Java: true, Ahead: ahead}
+	entered := func(tail int, ahead time.Duration) EnterReply {
+		return EnterReply{States: []OwnerState{Waiting}, Place: tail, Java: true, Ahead: ahead}
 	}
 	require.Equal(t, entered(1, 30*time.Second), r.enter(ofA(1)))
 	require.Equal(t, entered(2, 30*time.Second), r.enter(ofB(1))) // behind our own
 	r.javaWaits(ofJ(2))
-	two := Entered{States: []OwnerState{Waiting, Waiting}, Place: 5, Java: true, Ahead: 4 * javaWait}
+	two := EnterReply{States: []OwnerState{Waiting, Waiting}, Place: 5, Java: true, Ahead: 4 * javaWait}
 	require.Equal(t, two, r.enter(ofB(2), ofB(3))) // behind Java
 	e := r.enter(ofA(2))                           // behind our own, behind Java
 	require.True(t, e.Java)
@@ -79,7 +79,7 @@ func TestJava_HolderAndTail(t *testing.T) {
 	r.s.Do(t, "FLUSHALL") // no Java anywhere
 	r.acquire(ofC(1))
 	for tail, owner := range []string{ofA(1), ofA(2)} {
-		require.Equal(t, Entered{States: []OwnerState{Waiting}, Place: tail + 1, Ahead: 30 * time.Second}, r.enter(owner))
+		require.Equal(t, EnterReply{States: []OwnerState{Waiting}, Place: tail + 1, Ahead: 30 * time.Second}, r.enter(owner))
 	}
 }
 
@@ -137,7 +137,7 @@ func TestJava_EachLockByItself(t *testing.T) {
 	}
 	r.s.Do(t, "ZADD", scores("k"), "1", ofJ(1))
 	replies := make([]HeartbeatReply, 2)
-	require.NoError(t, r.of(clientA).Heartbeat(bounded(t), []Heartbeat{{Key: "k"}, {Key: "l"}}, replies))
+	require.NoError(t, r.of(clientA).Heartbeat(bounded(t), []HeartbeatRequest{{Key: "k"}, {Key: "l"}}, replies))
 	require.Equal(t, []HeartbeatReply{{}, {HeartbeatSoon: true}}, replies)
 	require.EqualValues(t, 2, number(t, r.s, "LLEN", queue("l")))
 }
@@ -175,7 +175,7 @@ func TestJava_OursSurviveSubtraction(t *testing.T) {
 	require.InDelta(t, ahead-3*javaWait, r.ahead(ofA(1)), float64(slack))
 
 	r.hold()
-	r.beat(clientA, Heartbeat{Owners: []string{ofA(1)}, Ahead: []time.Duration{ahead}})
+	r.beat(clientA, HeartbeatRequest{Owners: []string{ofA(1)}, Ahead: []time.Duration{ahead}})
 	require.InDelta(t, ahead, r.ahead(ofA(1)), float64(slack))
 }
 

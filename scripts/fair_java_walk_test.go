@@ -127,7 +127,7 @@ func (w *walk) granted(g Grant) {
 // probes is a heartbeat of a client, for all its waiters.
 func (w *walk) probes(client string) {
 	w.t.Helper()
-	var asked Heartbeat
+	var asked HeartbeatRequest
 	for _, owner := range w.queue {
 		if strings.HasPrefix(owner, client) {
 			asked.Owners = append(asked.Owners, owner)

@@ -65,12 +65,12 @@ func newHarness(t testing.TB, change ...func(*FairSettings)) *harness {
 // of returns the Fair of an owner's client.
 func (r *harness) of(owner string) *Fair { return r.fairs[owner[:36]] }
 
-func (r *harness) acquire(owner string) Acquired {
+func (r *harness) acquire(owner string) AcquireReply {
 	r.t.Helper()
 	return must(r.of(owner).Acquire(bounded(r.t), AcquireRequest{"k", owner, lease}))(r.t)
 }
 
-func (r *harness) enter(owners ...string) Entered {
+func (r *harness) enter(owners ...string) EnterReply {
 	r.t.Helper()
 	return must(r.of(owners[0]).Enter(bounded(r.t), "k", owners...))(r.t)
 }
@@ -92,7 +92,7 @@ func (r *harness) follow(holder string, owners ...string) {
 	r.waits(owners...)
 }
 
-func (r *harness) release(owner string, served ...string) FairReleased {
+func (r *harness) release(owner string, served ...string) FairReply {
 	r.t.Helper()
 	h := fairHold("k", owner, 0)
 	h.Served = served
@@ -104,7 +104,7 @@ func fairHold(key, owner string, lastFence int64) FairReleaseRequest {
 	return FairReleaseRequest{ReleaseRequest: ReleaseRequest{Key: key, Owner: owner, LastFence: lastFence}}
 }
 
-func (r *harness) leave(owners ...string) FairReleased {
+func (r *harness) leave(owners ...string) FairReply {
 	r.t.Helper()
 	return must(r.of(owners[0]).Leave(bounded(r.t), LeaveRequest{"k", nil, owners}))(r.t)
 }
@@ -113,15 +113,15 @@ func (r *harness) leave(owners ...string) FairReleased {
 // ahead.
 func (r *harness) heartbeat(client string, owners ...string) HeartbeatReply {
 	r.t.Helper()
-	return r.beat(client, Heartbeat{Owners: owners, Ahead: slices.Repeat([]time.Duration{30 * time.Second}, len(owners))})
+	return r.beat(client, HeartbeatRequest{Owners: owners, Ahead: slices.Repeat([]time.Duration{30 * time.Second}, len(owners))})
 }
 
 // beat is a heartbeat of a client for k alone.
-func (r *harness) beat(client string, asked Heartbeat) HeartbeatReply {
+func (r *harness) beat(client string, asked HeartbeatRequest) HeartbeatReply {
 	r.t.Helper()
 	asked.Key = "k"
 	replies := make([]HeartbeatReply, 1)
-	require.NoError(r.t, r.fairs[client].Heartbeat(bounded(r.t), []Heartbeat{asked}, replies))
+	require.NoError(r.t, r.fairs[client].Heartbeat(bounded(r.t), []HeartbeatRequest{asked}, replies))
 	return replies[0]
 }
 

@@ -29,7 +29,7 @@ func TestF7_EnterAfterLeaveIsGone(t *testing.T) {
 	r.waits(ofA(1), ofA(2))
 	f := r.of(ofA(1))
 	must(f.Leave(bounded(t), LeaveRequest{"k", []string{ofA(1)}, []string{ofA(2)}}))(t)
-	require.Equal(t, Acquired{Gone: true}, r.acquire(ofA(1)))
+	require.Equal(t, AcquireReply{Gone: true}, r.acquire(ofA(1)))
 	require.Equal(t, []OwnerState{Waiting, Gone, Waiting}, r.enter(ofA(3), ofA(1), ofA(2)).States, "only those in doubt have a tombstone")
 	r.requireQueue(ofA(3), ofA(2))
 	lasts(t, r.s, tombstone("k", ofA(1)), time.Minute)
@@ -43,7 +43,7 @@ func TestF7_EnterAfterLeaveIsGone(t *testing.T) {
 
 func TestEnterServesAFreeLock(t *testing.T) {
 	r := newHarness(t)
-	entered := Entered{States: []OwnerState{Waiting, Waiting}, Ahead: 30 * time.Second, Place: 1, Grant: granted(ofA(1))}
+	entered := EnterReply{States: []OwnerState{Waiting, Waiting}, Ahead: 30 * time.Second, Place: 1, Grant: granted(ofA(1))}
 	require.Equal(t, entered, r.enter(ofA(1), ofA(2)))
 	r.requireServed(ofA(1), ofA(2))
 
@@ -57,7 +57,7 @@ func TestEnterServesAFreeLock(t *testing.T) {
 func TestAcquireTakesOnlyWhatIsFreeAndNobodyWaitsFor(t *testing.T) {
 	r := newHarness(t)
 	for range 2 { // repeated
-		require.Equal(t, Acquired{OK: true}, r.acquire(ofA(1)))
+		require.Equal(t, AcquireReply{OK: true}, r.acquire(ofA(1)))
 		r.requireHeld(ofA(1), lease)
 	}
 	a := r.acquire(ofB(1))
@@ -70,20 +70,20 @@ func TestAcquireTakesOnlyWhatIsFreeAndNobodyWaitsFor(t *testing.T) {
 	// Free, but somebody waits: he is served, by a message even if he is the caller's.
 	r.waits(ofA(2), ofB(2))
 	r.expire()
-	require.Equal(t, Acquired{Remaining: time.Millisecond}, r.acquire(ofA(3)))
+	require.Equal(t, AcquireReply{Remaining: time.Millisecond}, r.acquire(ofA(3)))
 	r.requireServed(ofA(2), ofB(2))
 	r.requireSaid(grantMessage(ofA(2)))
 
 	// Nobody hears, but somebody lives.
 	r.expire()
 	r.unsubscribe(r.of(ofB(2)).Inbox("k"))
-	require.Equal(t, Acquired{Remaining: time.Millisecond}, r.acquire(ofA(3)))
+	require.Equal(t, AcquireReply{Remaining: time.Millisecond}, r.acquire(ofA(3)))
 	r.requireFree()
 	r.requireQueue(ofB(2))
 
 	// All that wait are dead.
 	r.silence(clientB)
-	require.Equal(t, Acquired{OK: true}, r.acquire(ofA(3)))
+	require.Equal(t, AcquireReply{OK: true}, r.acquire(ofA(3)))
 	r.requireHeld(ofA(3), lease)
 	r.requireQueue()
 }
@@ -92,7 +92,7 @@ func TestConfirmSetsTheLease(t *testing.T) {
 	r := newHarness(t)
 	r.enter(ofA(1))
 	for _, d := range []time.Duration{10 * time.Minute, time.Minute} { // longer, shorter
-		require.Equal(t, Acquired{OK: true}, must(r.of(ofA(1)).Confirm(bounded(t), "k", ofA(1), d))(t))
+		require.Equal(t, AcquireReply{OK: true}, must(r.of(ofA(1)).Confirm(bounded(t), "k", ofA(1), d))(t))
 		r.requireHeld(ofA(1), d)
 	}
 	before := state(t, r.s)
@@ -184,7 +184,7 @@ func TestPlaces(t *testing.T) {
 	require.Equal(t, 4, r.enter(ofB(2)).Place)
 	require.Zero(t, r.enter(ofA(1), ofA(3)).Place, "they do not stand in a row")
 	place := func(owners ...string) int {
-		return r.beat(clientA, Heartbeat{Owners: owners, Ahead: make([]time.Duration, len(owners)), Place: true}).Place
+		return r.beat(clientA, HeartbeatRequest{Owners: owners, Ahead: make([]time.Duration, len(owners)), Place: true}).Place
 	}
 	require.Equal(t, 3, place(ofA(2), ofA(1)))
 	require.Zero(t, place(ofA(9)), "it does not wait")

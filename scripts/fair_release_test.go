@@ -10,7 +10,7 @@ func TestReleaseEndsAnyCountAndLeavesATombstoneIfInDoubt(t *testing.T) {
 	r := newHarness(t)
 	r.acquire(ofA(1))
 	must(r.redis.SetEntries(bounded(t), "k", ofA(1), Entries{Count: 7}))(t)
-	require.Equal(t, FairReleased{Ours: true}, r.release(ofA(1)))
+	require.Equal(t, FairReply{Ours: true}, r.release(ofA(1)))
 	r.requireFree()
 	require.Equal(t, []OwnerState{Waiting}, r.enter(ofA(1)).States, "not in doubt: nothing keeps a late call out")
 	require.True(t, must(r.of(ofA(1)).Release(bounded(t), FairReleaseRequest{ReleaseRequest: ReleaseRequest{Key: "k", Owner: ofA(1), Doubt: true}}))(t).Ours)
@@ -59,13 +59,13 @@ func TestReleaseTakesOutTheServed(t *testing.T) {
 	} {
 		r.s.Do(t, "FLUSHALL")
 		r.follow(ofA(1), c.waiting...)
-		require.Equal(t, FairReleased{Ours: true}, r.release(ofA(1), c.served...))
+		require.Equal(t, FairReply{Ours: true}, r.release(ofA(1), c.served...))
 		r.requireServed(ofB(1), c.left...)
 	}
 	r.s.Do(t, "FLUSHALL")
 	r.follow(ofA(1), ofA(2), ofB(1))
 	r.expire() // the hold was lost
-	require.Equal(t, FairReleased{}, r.release(ofA(1), ofA(2)))
+	require.Equal(t, FairReply{}, r.release(ofA(1), ofA(2)))
 	r.requireQueue(ofB(1))
 	r.requireFree()
 }
@@ -77,10 +77,10 @@ func TestF4_LeavePassesOn(t *testing.T) {
 	r.follow(ofC(1), ofA(1), ofA(2), ofB(1), ofB(2))
 	r.release(ofC(1))
 	r.requireSaid(grantMessage(ofA(1)))
-	require.Equal(t, FairReleased{Ours: true}, r.leave(ofA(2), ofA(1)))
+	require.Equal(t, FairReply{Ours: true}, r.leave(ofA(2), ofA(1)))
 	r.requireSaid(grantMessage(ofB(1)))
 	r.requireHeld(ofB(1), grantLease)
-	require.Equal(t, FairReleased{Ours: true, Grant: granted(ofB(2))}, r.leave(ofB(1)))
+	require.Equal(t, FairReply{Ours: true, Grant: granted(ofB(2))}, r.leave(ofB(1)))
 	r.requireSaid()
 
 	r.waits(ofA(3), ofC(2))

@@ -74,42 +74,42 @@ func parseGrant(m rueidis.RedisMessage, err error) (Grant, error) {
 	return g, nil
 }
 
-func parsePassed(m rueidis.RedisMessage, err error) (FairReleased, error) {
+func parsePassed(m rueidis.RedisMessage, err error) (FairReply, error) {
 	if err != nil {
-		return FairReleased{}, err
+		return FairReply{}, err
 	}
 	if m.IsString() {
 		g, err := parseGrant(m, nil)
 		if err != nil || g.Owner == "" {
-			return FairReleased{}, errReply
+			return FairReply{}, errReply
 		}
-		return FairReleased{Ours: true, Grant: g}, nil
+		return FairReply{Ours: true, Grant: g}, nil
 	}
 	reply, err := integer(m, nil)
 	if err != nil || reply < 0 || reply > 2 {
-		return FairReleased{}, errReply
+		return FairReply{}, errReply
 	}
-	return FairReleased{Ours: reply > 0, HeartbeatSoon: reply == 2}, nil
+	return FairReply{Ours: reply > 0, HeartbeatSoon: reply == 2}, nil
 }
 
-func parseConfirmed(m rueidis.RedisMessage, err error) (Acquired, error) {
+func parseConfirmed(m rueidis.RedisMessage, err error) (AcquireReply, error) {
 	if err == nil && m.IsArray() {
 		return parseNumbers(m, 1)
 	}
 	ours, err := parseBool(m, err)
-	return Acquired{OK: ours}, err
+	return AcquireReply{OK: ours}, err
 }
 
 // leastAhead is how far scores lie ahead where no Java waiter is near.
 const leastAhead = 30 * time.Second
 
 // parseAllWait is for the commonest reply of fair_enter.
-func parseAllWait(m rueidis.RedisMessage, owners int) (Entered, error) {
+func parseAllWait(m rueidis.RedisMessage, owners int) (EnterReply, error) {
 	place, err := placeOf(m)
 	if err != nil {
-		return Entered{}, err
+		return EnterReply{}, err
 	}
-	e := Entered{Ahead: leastAhead, Place: place, States: make([]OwnerState, owners)}
+	e := EnterReply{Ahead: leastAhead, Place: place, States: make([]OwnerState, owners)}
 	for i := range e.States {
 		e.States[i] = Waiting
 	}
@@ -124,31 +124,31 @@ func placeOf(m rueidis.RedisMessage) (int, error) {
 	return int(n), nil
 }
 
-func parseEntered(m rueidis.RedisMessage, err error, owners int) (Entered, error) {
+func parseEntered(m rueidis.RedisMessage, err error, owners int) (EnterReply, error) {
 	if err == nil && m.IsInt64() {
 		return parseAllWait(m, owners)
 	}
 	values, err := array(m, err)
 	if err != nil || len(values) != 4+owners {
-		return Entered{}, unexpected(err)
+		return EnterReply{}, unexpected(err)
 	}
 	java, err := integer(values[0], nil)
 	ahead, err := integer(values[1], err)
 	if err != nil || java < 0 || java > 2 || ahead < 0 || ahead > maxLease.Milliseconds() {
-		return Entered{}, errReply
+		return EnterReply{}, errReply
 	}
-	e := Entered{Java: java > 0, HeartbeatSoon: java == 2, Ahead: time.Duration(ahead) * time.Millisecond}
+	e := EnterReply{Java: java > 0, HeartbeatSoon: java == 2, Ahead: time.Duration(ahead) * time.Millisecond}
 	if e.Grant, err = parseGrant(values[2], nil); err != nil {
-		return Entered{}, err
+		return EnterReply{}, err
 	}
 	if e.Place, err = placeOf(values[3]); err != nil {
-		return Entered{}, err
+		return EnterReply{}, err
 	}
 	e.States = make([]OwnerState, owners)
 	for i, v := range values[4:] {
 		state, err := integer(v, nil)
 		if err != nil || state != int64(Waiting) && state != int64(Holding) && state != int64(Gone) {
-			return Entered{}, errReply
+			return EnterReply{}, errReply
 		}
 		e.States[i] = OwnerState(state)
 	}

@@ -12,7 +12,7 @@ import (
 
 const token = "redisson_lock_token:{k}"
 
-func fenced(t testing.TB, n *Redis, owner string, f Fencing) Acquired {
+func fenced(t testing.TB, n *Redis, owner string, f Fencing) AcquireReply {
 	t.Helper()
 	a := must(n.Acquire(bounded(t), f, AcquireRequest{"k", owner, lease}))(t)
 	require.True(t, a.OK)
@@ -53,7 +53,7 @@ func TestG10_CounterAheadOfTheClock(t *testing.T) {
 	s, n := start(t)
 	ahead := serverMicros(t, s) + 3_600_000_000
 	s.Do(t, "SET", token, decimal(ahead))
-	require.Equal(t, Acquired{OK: true, Fence: ahead + 1, FenceEnd: ahead + 1}, fenced(t, n, ownA, Fencing{Reserve: 1000}))
+	require.Equal(t, AcquireReply{OK: true, Fence: ahead + 1, FenceEnd: ahead + 1}, fenced(t, n, ownA, Fencing{Reserve: 1000}))
 	require.Equal(t, ahead+1, number(t, s, "GET", token), "all digits are kept")
 }
 
@@ -74,11 +74,13 @@ func TestG10_F34_ClockBeyondItsNumbers(t *testing.T) {
 	settings := settingsOf(clientA)
 	settings.Fencing = Fencing{Reserve: 1, Expiry: time.Hour}
 	f := NewFair(n, settings)
-	for _, acquire := range []func(owner string) (Acquired, error){
-		func(owner string) (Acquired, error) {
+	for _, acquire := range []func(owner string) (AcquireReply, error){
+		func(owner string) (AcquireReply, error) {
 			return n.Acquire(bounded(t), settings.Fencing, AcquireRequest{"k", owner, lease})
 		},
-		func(owner string) (Acquired, error) { return f.Acquire(bounded(t), AcquireRequest{"k", owner, lease}) },
+		func(owner string) (AcquireReply, error) {
+			return f.Acquire(bounded(t), AcquireRequest{"k", owner, lease})
+		},
 	} {
 		s.SetClock(240*365*24*time.Hour, 1)
 		requireRefused(t, "beyond the year 2255", errOf(acquire(ofA(1))))
@@ -108,10 +110,10 @@ func lasts(t *testing.T, s *redistest.Server, key string, d time.Duration, about
 // only ever lowers it to a number in use, by the holder's word, and keeps its expiry.
 func TestFenceCounter(t *testing.T) {
 	r := newHarness(t, fencing(10))
-	plain := func(owner string) Acquired { return fenced(t, r.redis, owner, fencingHour) }
+	plain := func(owner string) AcquireReply { return fenced(t, r.redis, owner, fencingHour) }
 	ctx := bounded(t)
 	for name, way := range map[string]struct {
-		acquire func(owner string) Acquired
+		acquire func(owner string) AcquireReply
 		release func(owner string, last int64) (ours bool)
 	}{
 		"plain": {plain, func(owner string, last int64) bool {
@@ -125,7 +127,7 @@ func TestFenceCounter(t *testing.T) {
 		}},
 		"fair each": {r.acquire, func(owner string, last int64) bool {
 			holds := []FairReleaseRequest{fairHold("k", owner, last)}
-			return must(first(1, func(results []Result[FairReleased]) error { return r.of(owner).ReleaseEach(ctx, holds, results) }))(t).Ours
+			return must(first(1, func(results []Result[FairReply]) error { return r.of(owner).ReleaseEach(ctx, holds, results) }))(t).Ours
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

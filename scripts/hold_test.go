@@ -78,7 +78,7 @@ func TestSetEntries(t *testing.T) {
 		require.Equal(t, []any{2, want}, []any{h.Entries, h.Label})
 	}
 	require.Equal(t, until, expiry(t, s, "k"))
-	require.Equal(t, Released{Ours: true}, must(n.Release(bounded(t), ReleaseRequest{Key: "k", Owner: ownA, Notify: true}))(t))
+	require.Equal(t, ReleaseReply{Ours: true}, must(n.Release(bounded(t), ReleaseRequest{Key: "k", Owner: ownA, Notify: true}))(t))
 	require.Empty(t, state(t, s))
 }
 

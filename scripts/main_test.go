@@ -59,7 +59,7 @@ func requireRefused(t testing.TB, says string, err error, about ...any) {
 
 func acquired(t testing.TB, n *Redis, key, owner string) {
 	t.Helper()
-	require.Equal(t, Acquired{OK: true}, must(n.Acquire(bounded(t), Fencing{}, AcquireRequest{key, owner, lease}))(t))
+	require.Equal(t, AcquireReply{OK: true}, must(n.Acquire(bounded(t), Fencing{}, AcquireRequest{key, owner, lease}))(t))
 }
 
 // number, text and listed are the reply of a server to a command.

@@ -44,12 +44,12 @@ func permitRecord(key string) string { return named(check.PermitsPrefix, key) }
 // nothing: Remaining is of the lease that ends first, or others have Agreed on another number.
 // It may be repeated like [Redis.Acquire]; Release in doubt undoes what an unanswered call may have
 // done.
-func (p *Permits) Acquire(ctx context.Context, a AcquireRequest) (Acquired, error) {
+func (p *Permits) Acquire(ctx context.Context, a AcquireRequest) (AcquireReply, error) {
 	return p.redis.take(ctx, parsePermit, withMistake(permitsAcquire), p.acquireInput(forOne(), a))
 }
 
 // AcquireEach does what Acquire does for each of asks by itself, and fills results, one for each.
-func (p *Permits) AcquireEach(ctx context.Context, asks []AcquireRequest, results []Result[Acquired]) error {
+func (p *Permits) AcquireEach(ctx context.Context, asks []AcquireRequest, results []Result[AcquireReply]) error {
 	return runEach(ctx, p.redis, withMistake(permitsAcquireEach), len(asks), p.acquireInput(forMany(len(asks), 3, 4), asks...), results, parsePermit)
 }
 
@@ -69,12 +69,12 @@ func (p *Permits) Renew(ctx context.Context, lease time.Duration, keys, owners [
 }
 
 // Release ends a hold like [Redis.Release], and always notifies the channel of the key.
-func (p *Permits) Release(ctx context.Context, h ReleaseRequest) (Released, error) {
+func (p *Permits) Release(ctx context.Context, h ReleaseRequest) (ReleaseReply, error) {
 	return parseReleased(p.redis.run(ctx, permitsRelease, p.releaseInput(forOne(), h)))
 }
 
 // ReleaseEach does what Release does for each of holds by itself, and fills results, one for each.
-func (p *Permits) ReleaseEach(ctx context.Context, holds []ReleaseRequest, results []Result[Released]) error {
+func (p *Permits) ReleaseEach(ctx context.Context, holds []ReleaseRequest, results []Result[ReleaseReply]) error {
 	return runEach(ctx, p.redis, permitsReleaseEach, len(holds), p.releaseInput(forMany(len(holds), 3, 3), holds...), results, parseReleased)
 }
 
@@ -134,19 +134,19 @@ func (p *Permits) Scans(ctx context.Context, match string) ([]Scan, error) {
 }
 
 // parsePermit is parseAcquired, or reads on which number others have agreed.
-func parsePermit(m rueidis.RedisMessage, err error) (Acquired, error) {
+func parsePermit(m rueidis.RedisMessage, err error) (AcquireReply, error) {
 	if err != nil || !m.IsArray() {
 		return parseAcquired(m, err)
 	}
 	values, _ := m.ToArray()
 	if len(values) != 1 {
-		return Acquired{}, errReply
+		return AcquireReply{}, errReply
 	}
 	agreed, err := integer(values[0], nil)
 	if err != nil || check.Permits(int(agreed)) != nil {
-		return Acquired{}, errReply
+		return AcquireReply{}, errReply
 	}
-	return Acquired{Agreed: int(agreed)}, nil
+	return AcquireReply{Agreed: int(agreed)}, nil
 }
 
 func parsePermits(m rueidis.RedisMessage, err error) (Holder, error) {

@@ -21,17 +21,17 @@ func permitted3(t *testing.T) (*redistest.Server, *Permits) {
 func takes(t *testing.T, p *Permits, owners ...string) {
 	t.Helper()
 	for _, owner := range owners {
-		require.Equal(t, Acquired{OK: true}, must(p.Acquire(bounded(t), AcquireRequest{"k", owner, lease}))(t), owner)
+		require.Equal(t, AcquireReply{OK: true}, must(p.Acquire(bounded(t), AcquireRequest{"k", owner, lease}))(t), owner)
 	}
 }
 
 // ended is the answer to the end of an owner's hold of k, and givenUp that of an owner in doubt.
-func ended(t *testing.T, p *Permits, owner string) Released {
+func ended(t *testing.T, p *Permits, owner string) ReleaseReply {
 	t.Helper()
 	return must(p.Release(bounded(t), ReleaseRequest{Key: "k", Owner: owner}))(t)
 }
 
-func givenUp(t *testing.T, p *Permits, owner string) Released {
+func givenUp(t *testing.T, p *Permits, owner string) ReleaseReply {
 	t.Helper()
 	return must(p.Release(bounded(t), ReleaseRequest{Key: "k", Owner: owner, Doubt: true}))(t)
 }
@@ -64,8 +64,8 @@ func TestG1_AsManyOwnersAsPermits(t *testing.T) {
 	takes(t, p, ofA(1), ofA(2), ofB(1))
 	isFull(t, p, ofB(2))
 	takes(t, p, ofA(1)) // again
-	require.Equal(t, Released{Ours: true}, ended(t, p, ofA(1)))
-	require.Equal(t, Released{}, ended(t, p, ofA(1)))
+	require.Equal(t, ReleaseReply{Ours: true}, ended(t, p, ofA(1)))
+	require.Equal(t, ReleaseReply{}, ended(t, p, ofA(1)))
 	takes(t, p, ofB(2))
 	isFull(t, p, ofA(3))
 	require.Equal(t, []string{ofA(2), ofB(1), ofB(2)}, taken(t, p))
@@ -97,7 +97,7 @@ func TestG7_PermitsLeaveNothing(t *testing.T) {
 
 	takes(t, p, ofA(3))
 	over(t, s, ofA(3))
-	require.Equal(t, Released{}, ended(t, p, ofA(3)), "it was over")
+	require.Equal(t, ReleaseReply{}, ended(t, p, ofA(3)), "it was over")
 	require.Empty(t, state(t, s))
 }
 
@@ -136,10 +136,10 @@ func TestPermitsAreAgreed(t *testing.T) {
 	other := NewPermits(p.redis, 5)
 	takes(t, p, ofA(1))
 	before := state(t, s)
-	require.Equal(t, Acquired{Agreed: 3}, must(other.Acquire(bounded(t), AcquireRequest{"k", ofB(1), lease}))(t))
-	results := make([]Result[Acquired], 2)
+	require.Equal(t, AcquireReply{Agreed: 3}, must(other.Acquire(bounded(t), AcquireRequest{"k", ofB(1), lease}))(t))
+	results := make([]Result[AcquireReply], 2)
 	require.NoError(t, other.AcquireEach(bounded(t), []AcquireRequest{{"k", ofB(1), lease}, {"free", ofB(1), lease}}, results))
-	require.Equal(t, []Result[Acquired]{{Value: Acquired{Agreed: 3}}, {Value: Acquired{OK: true}}}, results)
+	require.Equal(t, []Result[AcquireReply]{{Value: AcquireReply{Agreed: 3}}, {Value: AcquireReply{OK: true}}}, results)
 	must(other.Release(bounded(t), ReleaseRequest{Key: "free", Owner: ofB(1)}))(t)
 	require.Equal(t, before, state(t, s))
 	ended(t, p, ofA(1))
@@ -186,7 +186,7 @@ func TestF31_PermitsWithoutRegister(t *testing.T) {
 	require.Equal(t, []Answer{NotOurs, Renewed}, answers)
 	s.Do(t, "CONFIG", "SET", "maxmemory", "0")
 	lasts(t, s, permitRecord("k"), lease)
-	require.Equal(t, Acquired{Agreed: 3}, must(other.Acquire(bounded(t), AcquireRequest{"k", ofB(1), lease}))(t))
+	require.Equal(t, AcquireReply{Agreed: 3}, must(other.Acquire(bounded(t), AcquireRequest{"k", ofB(1), lease}))(t))
 	takes(t, p, ofA(2), ofA(3))
 	s.Do(t, "DEL", permitRecord("k"))
 	for i := range 3 {

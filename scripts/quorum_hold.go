@@ -11,7 +11,7 @@ import (
 
 // NodeReply is the answer of a quorum's node to one AcquireRequest.
 type NodeReply struct {
-	Acquired
+	AcquireReply
 	FenceSource        // if OK and with fencing
 	NoVote      bool   // the node's vote is no longer valid: check the node again
 	Holder      string // of the lock there, if it is another
@@ -89,7 +89,7 @@ func parseNodeReplies(m rueidis.RedisMessage, err error, nodeReplies []NodeReply
 // parseNodeReply reads {left, holder}, {0, counter, clock} or what acquire replies.
 func parseNodeReply(m rueidis.RedisMessage) (r NodeReply, err error) {
 	if !m.IsArray() {
-		r.Acquired, err = parseAcquired(m, nil)
+		r.AcquireReply, err = parseAcquired(m, nil)
 		return r, err
 	}
 	values, _ := m.ToArray()
@@ -100,7 +100,7 @@ func parseNodeReply(m rueidis.RedisMessage) (r NodeReply, err error) {
 		if err != nil || bad != nil || held.Remaining == 0 {
 			return NodeReply{}, errReply
 		}
-		return NodeReply{Acquired: held, Holder: holder}, nil
+		return NodeReply{AcquireReply: held, Holder: holder}, nil
 	case 3:
 		status, err := integer(values[0], nil)
 		counter, err := integer(values[1], err)

@@ -107,6 +107,6 @@ const (
 )
 
 // end is [Redis.ReleaseEach] for one.
-func end(n *Redis, ctx context.Context, e ReleaseRequest) (Released, error) {
-	return first(1, func(r []Result[Released]) error { return n.ReleaseEach(ctx, []ReleaseRequest{e}, r) })
+func end(n *Redis, ctx context.Context, e ReleaseRequest) (ReleaseReply, error) {
+	return first(1, func(r []Result[ReleaseReply]) error { return n.ReleaseEach(ctx, []ReleaseRequest{e}, r) })
 }

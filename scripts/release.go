@@ -11,8 +11,8 @@ var (
 	forceRelease = load("plain/force_release.lua")
 )
 
-// Released is the answer to a release.
-type Released struct {
+// ReleaseReply is the answer to a release.
+type ReleaseReply struct {
 	// Ours: the hold was the owner's and has ended.
 	Ours bool
 	// Listeners is how many subscribers were notified, on this node; -1 if Redis
@@ -31,7 +31,7 @@ type ReleaseRequest struct {
 // Release ends a hold, whatever its count. If the hold is not there, Ours is false and nothing
 // changes, except that an owner in doubt is given up all the same. It works on a Redis that is out of
 // memory and may be repeated; a repeat cannot tell its own success from a loss.
-func (r *Redis) Release(ctx context.Context, h ReleaseRequest) (Released, error) {
+func (r *Redis) Release(ctx context.Context, h ReleaseRequest) (ReleaseReply, error) {
 	return parseReleased(r.run(ctx, release, releaseInput(forOne(), h)))
 }
 
@@ -50,7 +50,7 @@ func (h ReleaseRequest) args() (other, channel, more string, err error) {
 }
 
 // ReleaseEach does what Release does for each of holds by itself, and fills results, one for each.
-func (r *Redis) ReleaseEach(ctx context.Context, holds []ReleaseRequest, results []Result[Released]) error {
+func (r *Redis) ReleaseEach(ctx context.Context, holds []ReleaseRequest, results []Result[ReleaseReply]) error {
 	return runEach(ctx, r, releaseEach, len(holds), releaseInput(forMany(len(holds), 2, 3), holds...), results, parseReleased)
 }
 

@@ -52,12 +52,12 @@ func (r *Redis) write(ctx context.Context, s script, keys int, args ...string) (
 }
 
 // parser reads the reply to an acquire.
-type parser func(rueidis.RedisMessage, error) (Acquired, error)
+type parser func(rueidis.RedisMessage, error) (AcquireReply, error)
 
 // take is write for an acquire, whose reply is for parse.
-func (r *Redis) take(ctx context.Context, parse parser, s script, in input) (Acquired, error) {
+func (r *Redis) take(ctx context.Context, parse parser, s script, in input) (AcquireReply, error) {
 	if in.wrong != nil {
-		return Acquired{}, *in.wrong
+		return AcquireReply{}, *in.wrong
 	}
 	m, short, err := r.write(ctx, s, len(in.keys), append(in.keys, in.args...)...)
 	a, err := parse(m, err)

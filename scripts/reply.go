@@ -20,7 +20,7 @@ var errReply = errors.New("unexpected reply from Redis")
 // The parsers take what invoke returns. An error goes through, with a zero value.
 
 // parseAcquired accepts a hold with fence numbers and without.
-func parseAcquired(m rueidis.RedisMessage, err error) (Acquired, error) {
+func parseAcquired(m rueidis.RedisMessage, err error) (AcquireReply, error) {
 	if err == nil && m.IsArray() {
 		return parseNumbers(m, 0)
 	}
@@ -29,73 +29,73 @@ func parseAcquired(m rueidis.RedisMessage, err error) (Acquired, error) {
 	}
 	status, err := integer(m, err)
 	if err != nil {
-		return Acquired{}, err
+		return AcquireReply{}, err
 	}
 	switch status {
 	case 0:
-		return Acquired{OK: true}, nil
+		return AcquireReply{OK: true}, nil
 	case -2:
-		return Acquired{Gone: true}, nil
+		return AcquireReply{Gone: true}, nil
 	}
 	left, err := remaining(status)
 	if err != nil || left == time.Millisecond { // fair says 1 also of a free key, for which others wait
-		return Acquired{Remaining: left}, err
+		return AcquireReply{Remaining: left}, err
 	}
-	return Acquired{Remaining: left, Why: errs.HeldBy("")}, nil
+	return AcquireReply{Remaining: left, Why: errs.HeldBy("")}, nil
 }
 
 // parseHeldBy reads the answer that another with a label holds the key.
-func parseHeldBy(m rueidis.RedisMessage) (Acquired, error) {
+func parseHeldBy(m rueidis.RedisMessage) (AcquireReply, error) {
 	text, _ := m.ToString()
 	number, label, _ := strings.Cut(text, " ")
 	ms, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || label == "" {
-		return Acquired{}, errReply
+		return AcquireReply{}, errReply
 	}
 	left, err := remaining(ms)
 	if err != nil {
-		return Acquired{}, err
+		return AcquireReply{}, err
 	}
-	return Acquired{Remaining: left, Why: errs.HeldBy(label)}, nil
+	return AcquireReply{Remaining: left, Why: errs.HeldBy(label)}, nil
 }
 
 // parseFenced accepts no hold without fence numbers.
-func parseFenced(m rueidis.RedisMessage, err error) (Acquired, error) {
+func parseFenced(m rueidis.RedisMessage, err error) (AcquireReply, error) {
 	a, err := parseAcquired(m, err)
 	if a.OK && a.Fence == 0 {
-		return Acquired{}, errReply
+		return AcquireReply{}, errReply
 	}
 	return a, err
 }
 
 // parseNumbers reads a hold with its fence numbers: {held, first, last}.
-func parseNumbers(m rueidis.RedisMessage, held int64) (Acquired, error) {
+func parseNumbers(m rueidis.RedisMessage, held int64) (AcquireReply, error) {
 	values, err := array(m, nil)
 	if err != nil || len(values) != 3 {
-		return Acquired{}, errReply
+		return AcquireReply{}, errReply
 	}
 	status, err := integer(values[0], nil)
 	first, err := integer(values[1], err)
 	last, err := integer(values[2], err)
 	if err != nil || status != held || first < 1 || last < first {
-		return Acquired{}, errReply
+		return AcquireReply{}, errReply
 	}
-	return Acquired{OK: true, Fence: first, FenceEnd: last}, nil
+	return AcquireReply{OK: true, Fence: first, FenceEnd: last}, nil
 }
 
-func parseReleased(m rueidis.RedisMessage, err error) (Released, error) {
+func parseReleased(m rueidis.RedisMessage, err error) (ReleaseReply, error) {
 	notified, err := integer(m, err)
 	switch {
 	case err != nil:
-		return Released{}, err
+		return ReleaseReply{}, err
 	case notified == -1:
-		return Released{}, nil
+		return ReleaseReply{}, nil
 	case notified == -2:
-		return Released{Ours: true, Listeners: -1}, nil
+		return ReleaseReply{Ours: true, Listeners: -1}, nil
 	case notified < 0 || notified > math.MaxInt32:
-		return Released{}, errReply
+		return ReleaseReply{}, errReply
 	}
-	return Released{Ours: true, Listeners: int(notified)}, nil
+	return ReleaseReply{Ours: true, Listeners: int(notified)}, nil
 }
 
 func parseBool(m rueidis.RedisMessage, err error) (bool, error) {

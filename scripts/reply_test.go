@@ -91,11 +91,11 @@ func FuzzReplies(f *testing.F) {
 			require.True(t, g.Owner != "" || g.Lease == 0 && g.FenceEnd == 0 && g.Members == nil)
 			require.True(t, g.Fence >= 0 && g.Fence <= g.FenceEnd && g.Lease >= 0)
 		}
-		for name, parse := range map[string]func(rueidis.RedisMessage, error) (Acquired, error){
+		for name, parse := range map[string]func(rueidis.RedisMessage, error) (AcquireReply, error){
 			"acquired": parseAcquired, "fenced": parseFenced, "confirmed": parseConfirmed,
 		} {
 			a, err := parse(m, nil)
-			check(err, a != Acquired{})
+			check(err, a != AcquireReply{})
 			require.LessOrEqual(t, a.Fence, a.FenceEnd)
 			if name != "confirmed" {
 				require.True(t, err != nil || a.OK || a.Gone || a.Remaining == NoExpiry || a.Remaining >= time.Millisecond)
@@ -103,7 +103,7 @@ func FuzzReplies(f *testing.F) {
 			}
 		}
 		r, err := parseReleased(m, nil)
-		check(err, r != Released{})
+		check(err, r != ReleaseReply{})
 		require.GreaterOrEqual(t, r.Listeners, -1)
 
 		ours, err := parseBool(m, nil)

@@ -36,9 +36,9 @@ type ReadWrite struct {
 // NewReadWrite returns a ReadWrite on redis. It does no I/O.
 func NewReadWrite(redis *Redis, client string) *ReadWrite { return &ReadWrite{onRedis{redis}, client} }
 
-// ReadWriteAcquire is one hold of a read/write lock that is asked for. A writer's owner ends with
+// ReadWriteAcquireRequest is one hold of a read/write lock that is asked for. A writer's owner ends with
 // WriteSuffix.
-type ReadWriteAcquire struct {
+type ReadWriteAcquireRequest struct {
 	AcquireRequest
 	Beside string        // the writer that calls, beside which a reader takes the lock, without fencing; "": none
 	Wish   time.Duration // for so long the client wishes for the lock if it is refused; 0: it does not wait
@@ -57,17 +57,17 @@ func checkWish(d time.Duration) error {
 // Acquire takes a lock for a reader beside other readers, or for a writer if it is free. If others
 // go first, it changes nothing but the wish of the client. It may be repeated like [Redis.Acquire];
 // Release in doubt undoes what an unanswered call may have done.
-func (r *ReadWrite) Acquire(ctx context.Context, f Fencing, a ReadWriteAcquire) (Acquired, error) {
+func (r *ReadWrite) Acquire(ctx context.Context, f Fencing, a ReadWriteAcquireRequest) (AcquireReply, error) {
 	return r.redis.take(ctx, parserOf(f), withMistake(rwAcquire), r.acquireInput(forOne(), f, a))
 }
 
 // AcquireEach does what Acquire does for each of asks by itself, and fills results, one for each.
-func (r *ReadWrite) AcquireEach(ctx context.Context, f Fencing, asks []ReadWriteAcquire, results []Result[Acquired]) error {
+func (r *ReadWrite) AcquireEach(ctx context.Context, f Fencing, asks []ReadWriteAcquireRequest, results []Result[AcquireReply]) error {
 	return runEach(ctx, r.redis, withMistake(rwAcquireEach), len(asks), r.acquireInput(forMany(len(asks), 6, 8), f, asks...), results, parserOf(f))
 }
 
 // acquireInput adds to in what acquire is sent for each of asks.
-func (r *ReadWrite) acquireInput(in input, f Fencing, asks ...ReadWriteAcquire) input {
+func (r *ReadWrite) acquireInput(in input, f Fencing, asks ...ReadWriteAcquireRequest) input {
 	in.check(checkFencing(f))
 	for _, a := range asks {
 		in.check(checkHold(a.Key, a.Owner, a.Lease), checkWish(a.Wish))
@@ -83,24 +83,24 @@ func (r *ReadWrite) acquireInput(in input, f Fencing, asks ...ReadWriteAcquire) 
 	return in
 }
 
-// ReadWriteRelease is a hold of a read/write lock that is to end.
-type ReadWriteRelease struct {
+// ReadWriteReleaseRequest is a hold of a read/write lock that is to end.
+type ReadWriteReleaseRequest struct {
 	ReleaseRequest
 	Wish time.Duration // for so long other writers of the client wish for the lock; 0: none waits
 }
 
 // Release ends a hold like [Redis.Release], and wakes those who may take the lock now.
-func (r *ReadWrite) Release(ctx context.Context, h ReadWriteRelease) (Released, error) {
+func (r *ReadWrite) Release(ctx context.Context, h ReadWriteReleaseRequest) (ReleaseReply, error) {
 	return parseReleased(r.redis.run(ctx, rwRelease, r.releaseInput(forOne(), h)))
 }
 
 // ReleaseEach does what Release does for each of holds by itself, and fills results, one for each.
-func (r *ReadWrite) ReleaseEach(ctx context.Context, holds []ReadWriteRelease, results []Result[Released]) error {
+func (r *ReadWrite) ReleaseEach(ctx context.Context, holds []ReadWriteReleaseRequest, results []Result[ReleaseReply]) error {
 	return runEach(ctx, r.redis, rwReleaseEach, len(holds), r.releaseInput(forMany(len(holds), 5, 5), holds...), results, parseReleased)
 }
 
 // releaseInput adds to in what release is sent for each of holds.
-func (r *ReadWrite) releaseInput(in input, holds ...ReadWriteRelease) input {
+func (r *ReadWrite) releaseInput(in input, holds ...ReadWriteReleaseRequest) input {
 	for _, h := range holds {
 		other, _, more, err := h.args()
 		in.check(err, checkWish(h.Wish))

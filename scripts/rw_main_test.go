@@ -31,13 +31,13 @@ var shared = family{
 		"write waiting": func(c client) error { return errOf(c.rw.Acquire(c.ctx, Fencing{}, c.writes(wish))) },
 		"write fenced":  func(c client) error { return errOf(c.rw.Acquire(c.ctx, fencingHour, c.writes(0))) },
 		"acquire each": func(c client) error {
-			return errOf(first(2, func(results []Result[Acquired]) error {
-				return c.rw.AcquireEach(c.ctx, Fencing{}, []ReadWriteAcquire{c.reads(0), c.beside()}, results)
+			return errOf(first(2, func(results []Result[AcquireReply]) error {
+				return c.rw.AcquireEach(c.ctx, Fencing{}, []ReadWriteAcquireRequest{c.reads(0), c.beside()}, results)
 			}))
 		},
 		"acquire each fenced": func(c client) error {
-			return errOf(first(2, func(results []Result[Acquired]) error {
-				return c.rw.AcquireEach(c.ctx, fencingHour, []ReadWriteAcquire{c.reads(0), c.writes(0)}, results)
+			return errOf(first(2, func(results []Result[AcquireReply]) error {
+				return c.rw.AcquireEach(c.ctx, fencingHour, []ReadWriteAcquireRequest{c.reads(0), c.writes(0)}, results)
 			}))
 		},
 		"release reader": func(c client) error { return errOf(c.rw.Release(c.ctx, c.ends(c.owner))) },
@@ -54,8 +54,8 @@ var shared = family{
 		},
 		"give up": func(c client) error { h := c.ends(c.owner); h.Doubt = true; return errOf(c.rw.Release(c.ctx, h)) },
 		"release each": func(c client) error {
-			return errOf(first(2, func(results []Result[Released]) error {
-				return c.rw.ReleaseEach(c.ctx, []ReadWriteRelease{c.ends(c.owner), c.ends(writer(c.owner))}, results)
+			return errOf(first(2, func(results []Result[ReleaseReply]) error {
+				return c.rw.ReleaseEach(c.ctx, []ReadWriteReleaseRequest{c.ends(c.owner), c.ends(writer(c.owner))}, results)
 			}))
 		},
 		"renew": func(c client) error {
@@ -69,43 +69,43 @@ var shared = family{
 	},
 }
 
-func (c client) reads(wish time.Duration) ReadWriteAcquire {
-	return ReadWriteAcquire{AcquireRequest: AcquireRequest{c.key, c.owner, lease}, Wish: wish}
+func (c client) reads(wish time.Duration) ReadWriteAcquireRequest {
+	return ReadWriteAcquireRequest{AcquireRequest: AcquireRequest{c.key, c.owner, lease}, Wish: wish}
 }
 
-func (c client) beside() ReadWriteAcquire {
-	return ReadWriteAcquire{AcquireRequest: AcquireRequest{c.key, c.owner + "1", lease}, Beside: writer(c.owner)}
+func (c client) beside() ReadWriteAcquireRequest {
+	return ReadWriteAcquireRequest{AcquireRequest: AcquireRequest{c.key, c.owner + "1", lease}, Beside: writer(c.owner)}
 }
 
-func (c client) writes(wish time.Duration) ReadWriteAcquire {
-	return ReadWriteAcquire{AcquireRequest: AcquireRequest{c.key, writer(c.owner), lease}, Wish: wish}
+func (c client) writes(wish time.Duration) ReadWriteAcquireRequest {
+	return ReadWriteAcquireRequest{AcquireRequest: AcquireRequest{c.key, writer(c.owner), lease}, Wish: wish}
 }
 
-func (c client) ends(owner string) ReadWriteRelease {
-	return ReadWriteRelease{ReleaseRequest: ReleaseRequest{Key: c.key, Owner: owner}}
+func (c client) ends(owner string) ReadWriteReleaseRequest {
+	return ReadWriteReleaseRequest{ReleaseRequest: ReleaseRequest{Key: c.key, Owner: owner}}
 }
 
 // rw returns the ReadWrite of an owner's client.
 func (r *harness) rw(owner string) *ReadWrite { return NewReadWrite(r.redis, owner[:36]) }
 
 // tries asks for the lock once, with a wish unless that is 0.
-func (r *harness) tries(owner string, wish time.Duration) Acquired {
+func (r *harness) tries(owner string, wish time.Duration) AcquireReply {
 	r.t.Helper()
-	return must(r.rw(owner).Acquire(bounded(r.t), Fencing{}, ReadWriteAcquire{AcquireRequest: AcquireRequest{"k", owner, lease}, Wish: wish}))(r.t)
+	return must(r.rw(owner).Acquire(bounded(r.t), Fencing{}, ReadWriteAcquireRequest{AcquireRequest: AcquireRequest{"k", owner, lease}, Wish: wish}))(r.t)
 }
 
 // shares has owners take the lock, one after the other.
 func (r *harness) shares(owners ...string) {
 	r.t.Helper()
 	for _, o := range owners {
-		require.Equal(r.t, Acquired{OK: true}, r.tries(o, 0), o)
+		require.Equal(r.t, AcquireReply{OK: true}, r.tries(o, 0), o)
 	}
 }
 
 // beside has a reader take the lock beside a writer.
-func (r *harness) beside(reader, beside string) Acquired {
+func (r *harness) beside(reader, beside string) AcquireReply {
 	r.t.Helper()
-	return must(r.rw(reader).Acquire(bounded(r.t), Fencing{}, ReadWriteAcquire{AcquireRequest: AcquireRequest{"k", reader, lease}, Beside: beside}))(r.t)
+	return must(r.rw(reader).Acquire(bounded(r.t), Fencing{}, ReadWriteAcquireRequest{AcquireRequest: AcquireRequest{"k", reader, lease}, Beside: beside}))(r.t)
 }
 
 // refused has owners ask for the lock without a wish, in vain.
@@ -122,11 +122,11 @@ func (r *harness) refused(owners ...string) {
 func (r *harness) ends(owners ...string) {
 	r.t.Helper()
 	for _, o := range owners {
-		require.True(r.t, r.ended(ReadWriteRelease{ReleaseRequest: ReleaseRequest{Key: "k", Owner: o}}).Ours, o)
+		require.True(r.t, r.ended(ReadWriteReleaseRequest{ReleaseRequest: ReleaseRequest{Key: "k", Owner: o}}).Ours, o)
 	}
 }
 
-func (r *harness) ended(h ReadWriteRelease) Released {
+func (r *harness) ended(h ReadWriteReleaseRequest) ReleaseReply {
 	r.t.Helper()
 	return must(r.rw(h.Owner).Release(bounded(r.t), h))(r.t)
 }

@@ -38,10 +38,10 @@ func TestLayoutOfReadWriteLocks(t *testing.T) {
 	rw := NewReadWrite(n, clientA)
 	for key, braced := range map[string]string{"k": "{k}", "{a}b": "{a}b"} {
 		s.Do(t, "FLUSHALL")
-		a := ReadWriteAcquire{AcquireRequest: AcquireRequest{key, writer(ofA(1)), 2 * lease}}
+		a := ReadWriteAcquireRequest{AcquireRequest: AcquireRequest{key, writer(ofA(1)), 2 * lease}}
 		require.True(t, must(rw.Acquire(bounded(t), Fencing{}, a))(t).OK)
 		a.Owner, a.Beside, a.Lease = ofA(2), a.Owner, lease
-		require.Equal(t, Acquired{OK: true}, must(rw.Acquire(bounded(t), Fencing{}, a))(t))
+		require.Equal(t, AcquireReply{OK: true}, must(rw.Acquire(bounded(t), Fencing{}, a))(t))
 		m := s.Do(t, "HGETALL", key)
 		require.Equal(t, map[string]string{"mode": "write", writer(ofA(1)): "1", ofA(2): "1"}, must(m.AsStrMap())(t))
 		for owner, d := range map[string]time.Duration{writer(ofA(1)): 2 * lease, ofA(2): lease} {
@@ -72,12 +72,12 @@ func TestDowngrade(t *testing.T) {
 	r := newReadWrites(t)
 	r.wishes("writer", clientC) // it would wait for itself
 	r.s.Do(t, "DEL", wishes("k"))
-	require.Equal(t, Acquired{Gone: true}, r.beside(ofB(2), writer(ofB(1))), "nobody writes")
+	require.Equal(t, AcquireReply{Gone: true}, r.beside(ofB(2), writer(ofB(1))), "nobody writes")
 	r.shares(writer(ofA(1)))
 	r.wishes("writer", clientC)
-	require.Equal(t, Acquired{OK: true}, r.beside(ofA(2), writer(ofA(1))))
-	require.Equal(t, Acquired{OK: true}, r.beside(ofA(2), writer(ofA(1))), "a repeat")
-	require.Equal(t, Acquired{Gone: true}, r.beside(ofB(2), writer(ofB(1))), "the writer is another")
+	require.Equal(t, AcquireReply{OK: true}, r.beside(ofA(2), writer(ofA(1))))
+	require.Equal(t, AcquireReply{OK: true}, r.beside(ofA(2), writer(ofA(1))), "a repeat")
+	require.Equal(t, AcquireReply{Gone: true}, r.beside(ofB(2), writer(ofB(1))), "the writer is another")
 	r.refused(ofB(1), ofA(3), writer(ofB(1)))
 	r.ends(writer(ofA(1)))
 	r.requireSaid(ReadWriteChannel("k") + " 1")
@@ -130,16 +130,16 @@ func TestSetEntriesAndInspectReadWriteLocks(t *testing.T) {
 func TestG10_FencesOfReadersAndWriters(t *testing.T) {
 	r := newReadWrites(t)
 	last := int64(0)
-	fenced := func(owner string, reserve int64) Acquired {
-		a := ReadWriteAcquire{AcquireRequest: AcquireRequest{"k", owner, lease}}
+	fenced := func(owner string, reserve int64) AcquireReply {
+		a := ReadWriteAcquireRequest{AcquireRequest: AcquireRequest{"k", owner, lease}}
 		return must(r.rw(owner).Acquire(bounded(t), Fencing{Reserve: reserve, Expiry: time.Hour}, a))(t)
 	}
 	for i := range 20 {
 		a := fenced(writer(ofA(i)), 1000)
 		require.Greater(t, a.Fence, last)
 		used := a.Fence + 5
-		require.Equal(t, Acquired{OK: true}, r.beside(ofB(i), writer(ofA(i))))
-		require.True(t, r.ended(ReadWriteRelease{ReleaseRequest: ReleaseRequest{Key: "k", Owner: writer(ofA(i)), LastFence: used}}).Ours)
+		require.Equal(t, AcquireReply{OK: true}, r.beside(ofB(i), writer(ofA(i))))
+		require.True(t, r.ended(ReadWriteReleaseRequest{ReleaseRequest: ReleaseRequest{Key: "k", Owner: writer(ofA(i)), LastFence: used}}).Ours)
 		require.Equal(t, decimal(used), text(t, r.s, "GET", counter("k")), "the rest is given back")
 		b, c := fenced(ofC(i), 1), fenced(ofC(100+i), 1)
 		require.Greater(t, b.Fence, used)

@@ -63,7 +63,7 @@ func TestG4_WishesEnd(t *testing.T) {
 	r.ends(ofA(1), ofA(2), ofA(3))
 
 	r.shares(writer(ofB(3)))
-	require.True(t, r.ended(ReadWriteRelease{ReleaseRequest: ReleaseRequest{Key: "k", Owner: writer(ofB(3))}, Wish: wish}).Ours)
+	require.True(t, r.ended(ReadWriteReleaseRequest{ReleaseRequest: ReleaseRequest{Key: "k", Owner: writer(ofB(3))}, Wish: wish}).Ours)
 	r.refused(ofA(4))
 	r.shares(writer(ofB(4)))
 	require.NoError(t, r.rw(ofB(4)).Withdraw(bounded(t), "k"))

@@ -47,7 +47,7 @@ func (a Attempt) Known() error {
 // orphan, which the caller must undo.
 func (e *Engine) Try(ctx context.Context, k *Key, t Terms, reserve int64) Attempt {
 	a, start := acquiring{e, k.Name, e.NewOwner(), t, reserve}, time.Now()
-	reply, err := scripts.Acquired{}, errHeldBack
+	reply, err := scripts.AcquireReply{}, errHeldBack
 	if e.Calls.Answering(k.Name) || e.undoingOf(k.Name, false).awaitRoom(ctx) {
 		reply, err = calls.DetachedOf(ctx, e.Calls, k.Name, a, acquiring.send)
 	}
@@ -72,7 +72,7 @@ type acquiring struct {
 	reserve     int64
 }
 
-func (a acquiring) send(ctx context.Context) (scripts.Acquired, error) {
+func (a acquiring) send(ctx context.Context) (scripts.AcquireReply, error) {
 	writer := a.terms.beside
 	if writer == nil {
 		return a.engine.backend.Acquire(ctx, a.name, a.owner, a.terms.Lease, a.reserve)
@@ -83,7 +83,7 @@ func (a acquiring) send(ctx context.Context) (scripts.Acquired, error) {
 }
 
 // judge turns the reply to an acquire that began at start into an attempt.
-func (e *Engine) judge(k *Key, owner string, t Terms, start time.Time, reply scripts.Acquired, err error) Attempt {
+func (e *Engine) judge(k *Key, owner string, t Terms, start time.Time, reply scripts.AcquireReply, err error) Attempt {
 	if planted.TrustFromReply {
 		start = time.Now()
 	}

@@ -17,7 +17,7 @@ type Backend interface {
 	Calls() *calls.Calls
 	// Acquire makes owner the holder of name if that is free. With fencing,
 	// reserve is how many fences the hold gets.
-	Acquire(ctx context.Context, name, owner string, lease time.Duration, reserve int64) (scripts.Acquired, error)
+	Acquire(ctx context.Context, name, owner string, lease time.Duration, reserve int64) (scripts.AcquireReply, error)
 	// SetEntries sets the owner's entries.
 	SetEntries(ctx context.Context, name, owner string, entries scripts.Entries) (ours bool, err error)
 	// Renew extends the expiry of many holds; one answer for each.
@@ -48,7 +48,7 @@ type AcquiresAll interface {
 // ReaderBackend is a [Backend] of readers, whose engine has [Config.SharedHolds].
 type ReaderBackend interface {
 	// AcquireBeside makes owner a reader beside writer, its caller.
-	AcquireBeside(ctx context.Context, name, owner, writer string, lease time.Duration) (scripts.Acquired, error)
+	AcquireBeside(ctx context.Context, name, owner, writer string, lease time.Duration) (scripts.AcquireReply, error)
 	// MayShare reports whether later readers may share the hold of owner, whose tenure is over: no writer waits.
 	MayShare(ctx context.Context, name, owner string) (bool, error)
 }

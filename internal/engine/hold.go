@@ -54,7 +54,7 @@ func (h *Hold) State() any { return h.extras.state }
 
 // NewHold makes a hold of a lease that Redis granted to a call that began at start, and makes
 // the watchdog renew it. It is not yet a hold of the key. state is that of the discipline.
-func (e *Engine) NewHold(k *Key, owner string, t Terms, start time.Time, a scripts.Acquired, state any) *Hold {
+func (e *Engine) NewHold(k *Key, owner string, t Terms, start time.Time, a scripts.AcquireReply, state any) *Hold {
 	h := &Hold{Key: k, Owner: owner, granted: e.Calls.Now(), extras: &noExtras, plain: t.Plain()}
 	h.late = h.granted-e.Calls.At(start) > time.Second
 	if e.SharedHolds || a.Fence != 0 || state != nil || e.observer != nil || t.Label != nil {

@@ -114,7 +114,7 @@ func TestObserver_TheHalvesHaveOneClock(t *testing.T) {
 		Pair(readers, writers)
 		defer writers.Close()
 		k, start := readers.NewKey("k"), time.Now()
-		a := Attempt{Start: start, Hold: readers.NewHold(k, "reader", Terms{Lease: time.Minute}, start, scripts.Acquired{}, nil)}
+		a := Attempt{Start: start, Hold: readers.NewHold(k, "reader", Terms{Lease: time.Minute}, start, scripts.AcquireReply{}, nil)}
 		k.Lock()
 		require.NotNil(t, readers.Take(k, a, readers.Calls.At(start)))
 		k.Unlock()

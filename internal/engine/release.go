@@ -148,8 +148,8 @@ type releasing struct {
 	engine    *Engine
 	hold      *Hold
 	lastFence int64
-	reply     scripts.Released // in the last answer
-	doubt     bool             // an attempt without an answer may have released
+	reply     scripts.ReleaseReply // in the last answer
+	doubt     bool                 // an attempt without an answer may have released
 }
 
 func (r *releasing) attempt(ctx context.Context) (err error) {
@@ -161,7 +161,7 @@ func (r *releasing) attempt(ctx context.Context) (err error) {
 	return err
 }
 
-func (r *releasing) send(ctx context.Context) (scripts.Released, error) {
+func (r *releasing) send(ctx context.Context) (scripts.ReleaseReply, error) {
 	return r.engine.discipline.Release(ctx, r.hold, r.lastFence)
 }
 

@@ -84,7 +84,7 @@ func (e *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 	}
 	e.CallEnded(bounded, names[0], err)
 	for i, k := range states {
-		attempts[i] = e.judge(k, owners[i], t, start, scripts.Acquired{OK: ok}, err)
+		attempts[i] = e.judge(k, owners[i], t, start, scripts.AcquireReply{OK: ok}, err)
 	}
 	return e.takeTogether(ctx, states, attempts)
 }

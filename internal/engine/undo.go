@@ -130,9 +130,9 @@ func (e *Engine) undoAll(u *undoing) {
 }
 
 func (e *Engine) undoOne(o *Orphan) error {
-	_, err := calls.DetachedNoted(e.Calls.Context(), e.Calls, o.Name, func(ctx context.Context) (scripts.Released, error) {
+	_, err := calls.DetachedNoted(e.Calls.Context(), e.Calls, o.Name, func(ctx context.Context) (scripts.ReleaseReply, error) {
 		if o.hold == nil {
-			return scripts.Released{}, e.discipline.GiveUp(ctx, o.Name, o.Owner)
+			return scripts.ReleaseReply{}, e.discipline.GiveUp(ctx, o.Name, o.Owner)
 		}
 		return e.discipline.Release(ctx, o.hold, o.hold.fences().used())
 	})

@@ -26,7 +26,7 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 		}
 	}
 	k.Unlock()
-	reply, err := calls.Detached(ctx, q.in.engine.Calls, k.Name, func(ctx context.Context) (scripts.Entered, error) {
+	reply, err := calls.Detached(ctx, q.in.engine.Calls, k.Name, func(ctx context.Context) (scripts.EnterReply, error) {
 		return q.in.backend.Enter(ctx, k.Name, owners...)
 	})
 	q.in.engine.CallEnded(ctx, k.Name, err)
@@ -58,7 +58,7 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 }
 
 // haveEntered handles the reply to enter.
-func (q *queue) haveEntered(reply scripts.Entered, start time.Time, list []*ticket) {
+func (q *queue) haveEntered(reply scripts.EnterReply, start time.Time, list []*ticket) {
 	q.retry = calls.Backoff{}
 	if time.Since(start) > q.in.config.WaiterTTL/2 {
 		q.verify, q.due = true, time.Now()
@@ -79,7 +79,7 @@ func (q *queue) haveEntered(reply scripts.Entered, start time.Time, list []*tick
 	if reply.Grant.Lease > 0 {
 		q.foreign = false
 	}
-	q.noteGrant(scripts.FairReleased{HeartbeatSoon: reply.HeartbeatSoon, Grant: reply.Grant})
+	q.noteGrant(scripts.FairReply{HeartbeatSoon: reply.HeartbeatSoon, Grant: reply.Grant})
 }
 
 // Enter makes the first attempt of a waiter that enters by itself.
@@ -138,7 +138,7 @@ func (q *queue) leaveAll(list []leaver) {
 			leave.Others = append(leave.Others, l.owner)
 		}
 	}
-	reply, err := calls.DetachedNoted(d.engine.Calls.Context(), d.engine.Calls, k.Name, func(ctx context.Context) (scripts.FairReleased, error) {
+	reply, err := calls.DetachedNoted(d.engine.Calls.Context(), d.engine.Calls, k.Name, func(ctx context.Context) (scripts.FairReply, error) {
 		return d.backend.Leave(ctx, leave)
 	})
 	k.Lock()
@@ -160,7 +160,7 @@ func (q *queue) leaveAll(list []leaver) {
 
 // haveLeft handles the reply to leaveAll. It returns the owners for which the call must be
 // repeated.
-func (q *queue) haveLeft(reply scripts.FairReleased, a engine.Attempt, list []leaver) (again []leaver) {
+func (q *queue) haveLeft(reply scripts.FairReply, a engine.Attempt, list []leaver) (again []leaver) {
 	switch scripts.OutcomeOf(a.Err) {
 	case scripts.Done:
 		q.retry = calls.Backoff{}

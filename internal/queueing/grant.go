@@ -23,14 +23,14 @@ func (d *queued) receive(name, message string) {
 	if g, ok := scripts.ParseGrant(name, message); ok && d.signed(g.Owner) {
 		g.Owner = strings.Clone(g.Owner) // the message may be large
 		d.engine.Woken(name)
-		d.routeGrant(name, scripts.FairReleased{Grant: g}, true)
+		d.routeGrant(name, scripts.FairReply{Grant: g}, true)
 	}
 }
 
 // routeGrant handles what a reply or a message says about the next holder of key. A grant in a
 // message shows that other processes had their turn; a grant in the reply to a call of
 // this process comes before all others.
-func (d *queued) routeGrant(name string, reply scripts.FairReleased, byMessage bool) {
+func (d *queued) routeGrant(name string, reply scripts.FairReply, byMessage bool) {
 	d.engine.With(name, func(k *engine.Key) {
 		if q := queueOf(k); q != nil {
 			q.foreign = q.foreign || byMessage
@@ -52,8 +52,8 @@ func (d *queued) unwanted(k *engine.Key, owner string) bool {
 	return owner != "" && !k.HeldBy(owner) && d.signed(owner)
 }
 
-// noteGrant notes such a grant in the queue of its key.
-func (q *queue) noteGrant(reply scripts.FairReleased) {
+// noteGrant notes in the queue of a key what a reply or a message says about the next holder.
+func (q *queue) noteGrant(reply scripts.FairReply) {
 	g := reply.Grant
 	if reply.HeartbeatSoon {
 		q.heartbeatAgainSoon()
@@ -100,11 +100,11 @@ func (q *queue) grant(t *ticket, g scripts.Grant) {
 	if planted.TrustFromGrant {
 		t.start = time.Now()
 	}
-	q.key.Serve(w, q.occupy(t, w, terms, t.start, scripts.Acquired{Fence: g.Fence, FenceEnd: g.FenceEnd}, g.Members...))
+	q.key.Serve(w, q.occupy(t, w, terms, t.start, scripts.AcquireReply{Fence: g.Fence, FenceEnd: g.FenceEnd}, g.Members...))
 }
 
 // occupy makes the owner of a ticket the holder, for w. members may follow in its run.
-func (q *queue) occupy(t *ticket, w *engine.Waiter, terms engine.Terms, start time.Time, reply scripts.Acquired, members ...string) *holdfast.Lease {
+func (q *queue) occupy(t *ticket, w *engine.Waiter, terms engine.Terms, start time.Time, reply scripts.AcquireReply, members ...string) *holdfast.Lease {
 	var state any
 	if t.doubt || len(members) > 0 {
 		state = &run{doubt: t.doubt, members: members}
@@ -141,10 +141,10 @@ func (t *ticket) Confirm(ctx context.Context, w *engine.Waiter) (_ *holdfast.Lea
 	d, k := t.queue.in, t.queue.key
 	lease := w.Terms.Lease // the call may outlast the waiter
 	for !t.closed() {
-		start, reply := time.Time{}, scripts.Acquired{}
+		start, reply := time.Time{}, scripts.AcquireReply{}
 		err := d.engine.RideOut(ctx, true, func(ctx context.Context) (err error) {
 			start = time.Now()
-			reply, err = calls.DetachedNoted(ctx, d.engine.Calls, k.Name, func(ctx context.Context) (scripts.Acquired, error) {
+			reply, err = calls.DetachedNoted(ctx, d.engine.Calls, k.Name, func(ctx context.Context) (scripts.AcquireReply, error) {
 				return d.backend.Confirm(ctx, k.Name, t.owner, lease)
 			})
 			if err == nil && reply.OK && time.Since(start) >= lease-watchdog.Margin(lease) {
@@ -179,7 +179,7 @@ func (t *ticket) closed() bool {
 
 // confirmed makes the waiter the holder. It returns nil after Close, or if another grant has
 // come: then one of the two no longer stands.
-func (t *ticket) confirmed(w *engine.Waiter, start time.Time, reply scripts.Acquired) *holdfast.Lease {
+func (t *ticket) confirmed(w *engine.Waiter, start time.Time, reply scripts.AcquireReply) *holdfast.Lease {
 	q, k := t.queue, t.queue.key
 	k.Lock()
 	defer k.Unlock()

@@ -20,9 +20,9 @@ type failing struct {
 	confirms int
 }
 
-func (f *failing) Confirm(context.Context, string, string, time.Duration) (scripts.Acquired, error) {
+func (f *failing) Confirm(context.Context, string, string, time.Duration) (scripts.AcquireReply, error) {
 	f.confirms++
-	return scripts.Acquired{}, errors.New("connection reset")
+	return scripts.AcquireReply{}, errors.New("connection reset")
 }
 
 // A confirmation that Close finds between two attempts makes no other.

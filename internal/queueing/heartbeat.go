@@ -136,7 +136,7 @@ func (q *queue) awaitJava(t *ticket) {
 // sendHeartbeats sends the heartbeats of queues in as few calls as possible, several of them in
 // parallel. It locks their keys.
 func (d *queued) sendHeartbeats(queues []*queue) {
-	var asked []scripts.Heartbeat
+	var asked []scripts.HeartbeatRequest
 	var due []*queue
 	var others sync.WaitGroup
 	defer others.Wait()
@@ -161,7 +161,7 @@ func (d *queued) sendHeartbeats(queues []*queue) {
 }
 
 // nextHeartbeats returns the heartbeats of a queue that are to be sent now. It locks the key.
-func (q *queue) nextHeartbeats() (asked []scripts.Heartbeat) {
+func (q *queue) nextHeartbeats() (asked []scripts.HeartbeatRequest) {
 	q.key.Lock()
 	defer q.key.Unlock()
 	if queueOf(q.key) != q {
@@ -172,7 +172,7 @@ func (q *queue) nextHeartbeats() (asked []scripts.Heartbeat) {
 	if q.refreshed.IsZero() {
 		q.refreshed = now
 	}
-	next := scripts.Heartbeat{Key: q.key.Name, Polls: !q.inbox.State().Live, Place: q.key.Watching()}
+	next := scripts.HeartbeatRequest{Key: q.key.Name, Polls: !q.inbox.State().Live, Place: q.key.Watching()}
 	fresh := now.Sub(q.refreshed) >= refresh
 	whole := fresh || q.verify || now.Sub(q.aliveAt) >= q.in.config.WaiterTTL
 	q.verify = false
@@ -201,7 +201,7 @@ func (q *queue) nextHeartbeats() (asked []scripts.Heartbeat) {
 }
 
 // sendHeartbeat makes one call, which must end well before the locker counts as dead.
-func (d *queued) sendHeartbeat(asked []scripts.Heartbeat, queues []*queue) {
+func (d *queued) sendHeartbeat(asked []scripts.HeartbeatRequest, queues []*queue) {
 	start, replies := time.Now(), make([]scripts.HeartbeatReply, len(asked))
 	ctx := d.brief.Context()
 	_, err := calls.DetachedNoted(ctx, d.engine.Calls, "", func(ctx context.Context) (struct{}, error) {
@@ -219,13 +219,13 @@ func (d *queued) sendHeartbeat(asked []scripts.Heartbeat, queues []*queue) {
 }
 
 // onHeartbeatReply handles the answer to a queue's heartbeat. It locks the key.
-func (q *queue) onHeartbeatReply(start time.Time, asked scripts.Heartbeat, reply scripts.HeartbeatReply) {
+func (q *queue) onHeartbeatReply(start time.Time, asked scripts.HeartbeatRequest, reply scripts.HeartbeatReply) {
 	k := q.key
 	k.Lock()
 	if queueOf(k) != q {
 		k.Unlock()
 		if reply.Err == nil {
-			q.in.routeGrant(k.Name, scripts.FairReleased{Grant: reply.Grant}, false)
+			q.in.routeGrant(k.Name, scripts.FairReply{Grant: reply.Grant}, false)
 		}
 		return
 	}
@@ -262,5 +262,5 @@ func (q *queue) onHeartbeatReply(start time.Time, asked scripts.Heartbeat, reply
 	if planted.DeafHeartbeat {
 		return
 	}
-	q.noteGrant(scripts.FairReleased{HeartbeatSoon: reply.HeartbeatSoon, Grant: reply.Grant})
+	q.noteGrant(scripts.FairReply{HeartbeatSoon: reply.HeartbeatSoon, Grant: reply.Grant})
 }

@@ -8,7 +8,7 @@ import "github.com/holdfast-go/holdfast/scripts"
 // a waiter between two of this locker has given up.
 
 // noteEntered notes the places of tickets that have entered.
-func (q *queue) noteEntered(list []*ticket, reply scripts.Entered) {
+func (q *queue) noteEntered(list []*ticket, reply scripts.EnterReply) {
 	for i, at := len(list)-1, reply.Place; i >= 0 && at > 0; i-- {
 		if reply.States[i] == scripts.Waiting && list[i].owner != reply.Grant.Owner {
 			list[i].at = q.placesFreed + at

@@ -61,7 +61,7 @@ type ticket struct {
 	w          *engine.Waiter // nil once its wait has ended
 	owner      string
 	start      time.Time            // of the first attempt to enter: a lease that is granted counts from then on
-	ahead      time.Duration        // see scripts.Entered
+	ahead      time.Duration        // see scripts.EnterReply
 	at         int                  // its place plus placesFreed at that time; 0: not known
 	wakeUps    *pubsub.Subscription // Java's; nil: none awaited
 	entered    bool                 // Redis answered an attempt to enter

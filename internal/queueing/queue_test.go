@@ -48,7 +48,7 @@ func (q *queue) holdBriefly() {
 	t := engine.Terms{Lease: time.Second, Fixed: true}
 	q.key.Lock()
 	defer q.key.Unlock()
-	q.in.engine.Occupy(q.in.engine.NewHold(q.key, "owner", t, time.Now(), scripts.Acquired{}, nil), engine.NewWaiter(t, nil, 0), nil)
+	q.in.engine.Occupy(q.in.engine.NewHold(q.key, "owner", t, time.Now(), scripts.AcquireReply{}, nil), engine.NewWaiter(t, nil, 0), nil)
 }
 
 // lingers is lingering, which needs the key locked.

@@ -111,7 +111,7 @@ func (d *queued) WaitError(k *engine.Key, w *engine.Waiter) error {
 }
 
 // Release gives the key to the next waiter.
-func (d *queued) Release(ctx context.Context, h *engine.Hold, lastFence int64) (scripts.Released, error) {
+func (d *queued) Release(ctx context.Context, h *engine.Hold, lastFence int64) (scripts.ReleaseReply, error) {
 	doubt, served := runOf(h).report()
 	reply, err := d.backend.Release(ctx, scripts.FairReleaseRequest{
 		ReleaseRequest: scripts.ReleaseRequest{Key: h.Key.Name, Owner: h.Owner, LastFence: lastFence, Doubt: doubt}, Served: served,
@@ -122,7 +122,7 @@ func (d *queued) Release(ctx context.Context, h *engine.Hold, lastFence int64) (
 	case scripts.Unknown, scripts.Doubtful:
 		d.heartbeatSoon(h.Key) // Redis may have granted the key to a waiter here
 	}
-	return scripts.Released{Ours: reply.Ours}, err
+	return scripts.ReleaseReply{Ours: reply.Ours}, err
 }
 
 // GiveUp is queue.leave for an owner that no queue knows.
@@ -141,7 +141,7 @@ func (d *queued) BeforeRelease(k *engine.Key) {
 	}
 }
 
-func (d *queued) AfterRelease(*engine.Key, scripts.Released) {}
+func (d *queued) AfterRelease(*engine.Key, scripts.ReleaseReply) {}
 
 func (d *queued) Settle(k *engine.Key) {
 	if q := queueOf(k); q != nil { // its end settles the key

@@ -31,7 +31,7 @@ type item[R any] struct {
 type ending = item[released]
 
 // released is the answer to one.
-type released = scripts.Result[scripts.Released]
+type released = scripts.Result[scripts.ReleaseReply]
 
 // add makes the call for a hold, alone or in a batch, and returns immediately.
 func (b *batcher[K, R]) add(kind K, i item[R], alone bool) {

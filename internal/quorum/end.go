@@ -16,10 +16,10 @@ import (
 // waits until a quorum has answered. The other nodes end the hold in the background, where
 // attempts go on for as long as the hold could last. In doubt, the hold was acquired too late: a
 // failed round has already given itself up.
-func (q *Quorum) Release(ctx context.Context, e scripts.ReleaseRequest) (scripts.Released, error) {
+func (q *Quorum) Release(ctx context.Context, e scripts.ReleaseRequest) (scripts.ReleaseReply, error) {
 	h := q.holdOf(e.Owner)
 	if h == nil {
-		return scripts.Released{}, nil
+		return scripts.ReleaseReply{}, nil
 	}
 	targets := q.finish(h, true, e.LastFence)
 	came := make(chan answer[struct{}], len(targets))
@@ -50,10 +50,10 @@ func (q *Quorum) Release(ctx context.Context, e scripts.ReleaseRequest) (scripts
 	}
 	reply, _, all := h.outcome(q) // a repairer may have got the last answer
 	if refused < q.lostAt() && !all {
-		return scripts.Released{}, judged{q.newError(q.quorum, errs), scripts.Unknown}
+		return scripts.ReleaseReply{}, judged{q.newError(q.quorum, errs), scripts.Unknown}
 	}
 	if refused >= q.lostAt() {
-		return scripts.Released{}, q.newError(q.quorum, errs) // to be tried again, until the engine calls Abandoned
+		return scripts.ReleaseReply{}, q.newError(q.quorum, errs) // to be tried again, until the engine calls Abandoned
 	}
 	q.holds.Delete(e.Owner)
 	return reply, nil // if not ours, the quorum was lost
@@ -103,11 +103,11 @@ func (q *Quorum) giveUp(h *hold, notify bool) {
 
 // outcome combines the ends of a hold so far: whether it was ours, whether enough nodes have
 // answered to know that, and whether all have.
-func (h *hold) outcome(q *Quorum) (reply scripts.Released, enough, all bool) {
+func (h *hold) outcome(q *Quorum) (reply scripts.ReleaseReply, enough, all bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.released >= q.quorum {
-		reply = scripts.Released{Ours: true, Listeners: h.listeners}
+		reply = scripts.ReleaseReply{Ours: true, Listeners: h.listeners}
 	}
 	all = !slices.ContainsFunc(h.parts, func(p part) bool { return p != part{} })
 	return reply, reply.Ours || h.notOurs >= q.lostAt(), all

@@ -36,7 +36,7 @@ func (r *harness) countTo(node int, last int64) {
 
 // fenceOf lets a client take and release the lock, and returns the first number of its range.
 // It gives the others back or not.
-func (r *harness) fenceOf(c *client, own string, giveBack bool) scripts.Acquired {
+func (r *harness) fenceOf(c *client, own string, giveBack bool) scripts.AcquireReply {
 	r.t.Helper()
 	a := c.takes(own)
 	require.GreaterOrEqual(r.t, a.FenceEnd, a.Fence)

@@ -55,7 +55,7 @@ func TestF7_TombstoneIsNobodysHold(t *testing.T) {
 		q := r.client().Quorum
 		h := q.newHold("k", ownX, lease)
 		a := &round{q: q, hold: h, replies: make([]scripts.NodeReply, 1), errs: []error{errPending}, pending: 1, decided: make(chan struct{})}
-		a.onReply(q.nodes[0], scripts.NodeReply{Acquired: scripts.Acquired{Gone: true}}, nil)
+		a.onReply(q.nodes[0], scripts.NodeReply{AcquireReply: scripts.AcquireReply{Gone: true}}, nil)
 		<-a.decided
 		require.Equal(t, errOver, a.errs[0])
 		require.Zero(t, a.held)

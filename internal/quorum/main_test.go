@@ -238,7 +238,7 @@ func (c *client) requests(node int, word string) *atomic.Int64 {
 }
 
 // get makes one round for the key "k".
-func (c *client) get(owner string) (scripts.Acquired, error) {
+func (c *client) get(owner string) (scripts.AcquireReply, error) {
 	return c.Acquire(c.t.Context(), "k", owner, lease, 10)
 }
 
@@ -252,7 +252,7 @@ func (c *client) has(owner string) {
 
 // takes makes rounds until the client has the key: it may take a while to notice that a node
 // is back.
-func (c *client) takes(own string) (a scripts.Acquired) {
+func (c *client) takes(own string) (a scripts.AcquireReply) {
 	c.t.Helper()
 	locktest.Await(c.t, func() bool {
 		var err error

@@ -38,7 +38,7 @@ type round struct {
 // are split and this round has most of them, it first asks the others again, a few times. It
 // then asks missing nodes again in the background, or ends a failed round on all nodes. It asks
 // none if ctx has ended.
-func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Duration, reserve int64) (scripts.Acquired, error) {
+func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Duration, reserve int64) (scripts.AcquireReply, error) {
 	q.checkNodes(ctx)
 	h := q.newHold(key, owner, lease)
 	r := &round{
@@ -48,7 +48,7 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	q.holds.Store(owner, h) // so that a caller that leaves during the round can give it up by the owner
 	if err := ctx.Err(); err != nil {
 		q.holds.Delete(owner) // the caller may have left before that
-		return scripts.Acquired{}, judged{err, scripts.Refused}
+		return scripts.AcquireReply{}, judged{err, scripts.Refused}
 	}
 	start := time.Now()
 	r.ask(ctx, q.nodes)
@@ -62,7 +62,7 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	}
 	first, last, yes, fenced := r.won(ctx)
 	if yes && fenced {
-		return scripts.Acquired{OK: true, Fence: first, FenceEnd: last}, nil
+		return scripts.AcquireReply{OK: true, Fence: first, FenceEnd: last}, nil
 	}
 	if !planted.NoGiveUp {
 		q.giveUp(h, false)
@@ -223,7 +223,7 @@ func (r *round) won(ctx context.Context) (first, last int64, yes, fenced bool) {
 
 // failed says why the round has failed: others have the lock, or want it as well, or too few
 // nodes voted.
-func (r *round) failed() (scripts.Acquired, error) {
+func (r *round) failed() (scripts.AcquireReply, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	answers := slices.Clone(r.errs)
@@ -239,7 +239,7 @@ func (r *round) failed() (scripts.Acquired, error) {
 		}
 	}
 	if !e.contended() {
-		return scripts.Acquired{}, e
+		return scripts.AcquireReply{}, e
 	}
 	of, left := map[string]int{}, make([]time.Duration, 0, r.held)
 	split := true
@@ -261,7 +261,7 @@ func (r *round) failed() (scripts.Acquired, error) {
 	if remaining == math.MaxInt64 {
 		remaining = scripts.NoExpiry
 	}
-	return scripts.Acquired{Remaining: remaining, Split: split, Why: e}, nil
+	return scripts.AcquireReply{Remaining: remaining, Split: split, Why: e}, nil
 }
 
 // RetryDelay is a random delay before the next round. It grows with the failed rounds, as on an

@@ -185,7 +185,7 @@ func TestG4_RemainingIsThatOfTheNodesNeeded(t *testing.T) {
 func TestErrorOfARoundNamesHolders(t *testing.T) {
 	r := &round{q: &Quorum{quorum: 2, need: 2, nodes: []*node{{}, {}, {}}}, held: 1}
 	r.errs = []error{holdfast.ErrHeld, calls.ErrNoAnswer, errAway}
-	r.replies = []scripts.NodeReply{{Acquired: scripts.Acquired{Remaining: time.Second, Why: errs.HeldBy("a")}, Holder: ownO}, {}, {}}
+	r.replies = []scripts.NodeReply{{AcquireReply: scripts.AcquireReply{Remaining: time.Second, Why: errs.HeldBy("a")}, Holder: ownO}, {}, {}}
 	_, err := r.failed()
 	require.ErrorContains(t, err, `held by "a"`)
 	require.ErrorIs(t, err.(*Error).Nodes[0].Err, holdfast.ErrHeld)

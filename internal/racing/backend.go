@@ -14,7 +14,7 @@ type Backend interface {
 	engine.Backend
 	// Release ends the owner's hold, whatever its count, and notifies those who wait for it. In doubt, it
 	// undoes an acquire of unknown outcome, even one that arrives later.
-	Release(ctx context.Context, h scripts.ReleaseRequest) (scripts.Released, error)
+	Release(ctx context.Context, h scripts.ReleaseRequest) (scripts.ReleaseReply, error)
 	// Subscribe listens to the releases of name.
 	Subscribe(name string) Subscription
 }

@@ -43,15 +43,15 @@ func TestG4_AReleaseStepsBackForTheOtherListeners(t *testing.T) {
 	for name, c := range map[string]struct {
 		handover    time.Duration
 		waits, hear bool
-		released    scripts.Released
+		released    scripts.ReleaseReply
 		distance    uint64
 	}{
-		"subscribed":         {time.Second, true, true, scripts.Released{Ours: true, Listeners: 3}, 2},
-		"not subscribed yet": {time.Second, true, false, scripts.Released{Ours: true, Listeners: 3}, 3},
-		"alone":              {time.Second, true, true, scripts.Released{Ours: true, Listeners: 1}, 0},
-		"nobody waits here":  {time.Second, false, false, scripts.Released{Ours: true, Listeners: 3}, 0},
-		"no handover":        {0, true, true, scripts.Released{Ours: true, Listeners: 3}, 0},
-		"not released":       {time.Second, true, true, scripts.Released{}, 0},
+		"subscribed":         {time.Second, true, true, scripts.ReleaseReply{Ours: true, Listeners: 3}, 2},
+		"not subscribed yet": {time.Second, true, false, scripts.ReleaseReply{Ours: true, Listeners: 3}, 3},
+		"alone":              {time.Second, true, true, scripts.ReleaseReply{Ours: true, Listeners: 1}, 0},
+		"nobody waits here":  {time.Second, false, false, scripts.ReleaseReply{Ours: true, Listeners: 3}, 0},
+		"no handover":        {0, true, true, scripts.ReleaseReply{Ours: true, Listeners: 3}, 0},
+		"not released":       {time.Second, true, true, scripts.ReleaseReply{}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := discipline(t)

@@ -83,7 +83,7 @@ func (d *racing) Next(k *engine.Key, _ *engine.Hold) *engine.Waiter {
 	return w
 }
 
-func (d *racing) Release(ctx context.Context, h *engine.Hold, lastFence int64) (scripts.Released, error) {
+func (d *racing) Release(ctx context.Context, h *engine.Hold, lastFence int64) (scripts.ReleaseReply, error) {
 	return d.backend.Release(ctx, scripts.ReleaseRequest{Key: h.Key.Name, Owner: h.Owner, LastFence: lastFence})
 }
 
@@ -101,7 +101,7 @@ func (d *racing) BeforeRelease(k *engine.Key) {
 }
 
 // AfterRelease begins the turns of the other processes, if there are waiters here.
-func (d *racing) AfterRelease(k *engine.Key, released scripts.Released) {
+func (d *racing) AfterRelease(k *engine.Key, released scripts.ReleaseReply) {
 	if r := raceOf(k); r != nil {
 		r.turns.departed()
 	}

@@ -55,19 +55,19 @@ func TestSharing_Queued(t *testing.T) {
 	ctx := context.Background()
 	owner := func(n string) string { return c.Client + ":0" + n }
 	s.Do(t, "SET", "wrong", "a string")
-	acquire := func(key, n string) func() scripts.Result[scripts.Acquired] {
-		return func() scripts.Result[scripts.Acquired] {
+	acquire := func(key, n string) func() scripts.Result[scripts.AcquireReply] {
+		return func() scripts.Result[scripts.AcquireReply] {
 			a, err := q.Acquire(ctx, key, owner(n), lease, 1)
-			return scripts.Result[scripts.Acquired]{Value: a, Err: err}
+			return scripts.Result[scripts.AcquireReply]{Value: a, Err: err}
 		}
 	}
 	hold := func(key, n string, lastFence ...int64) scripts.FairReleaseRequest {
 		return scripts.FairReleaseRequest{ReleaseRequest: scripts.ReleaseRequest{Key: key, Owner: owner(n), LastFence: append(lastFence, 0)[0]}}
 	}
-	release := func(key, n string, lastFence ...int64) func() scripts.Result[scripts.FairReleased] {
-		return func() scripts.Result[scripts.FairReleased] {
+	release := func(key, n string, lastFence ...int64) func() scripts.Result[scripts.FairReply] {
+		return func() scripts.Result[scripts.FairReply] {
 			p, err := q.Release(ctx, hold(key, n, lastFence...))
-			return scripts.Result[scripts.FairReleased]{Value: p, Err: err}
+			return scripts.Result[scripts.FairReply]{Value: p, Err: err}
 		}
 	}
 
@@ -91,11 +91,11 @@ func TestSharing_Queued(t *testing.T) {
 	}
 	ended := together(t, q.releases, none{}, hold("a", "1"),
 		release("b", "2", 5), release("wrong", "4"), release("free", "6"))
-	require.Equal(t, scripts.Result[scripts.FairReleased]{Value: scripts.FairReleased{Ours: true}}, ended[0])
+	require.Equal(t, scripts.Result[scripts.FairReply]{Value: scripts.FairReply{Ours: true}}, ended[0])
 	require.Equal(t, owner("5"), ended[1].Value.Grant.Owner)
 	require.Equal(t, "5", counter("b"), "unused fences are given back")
 	require.ErrorContains(t, ended[2].Err, "WRONGTYPE")
-	require.Equal(t, scripts.Result[scripts.FairReleased]{}, ended[3])
+	require.Equal(t, scripts.Result[scripts.FairReply]{}, ended[3])
 	require.True(t, acquire("c", "9")().Value.OK)
 	require.True(t, release("c", "9", 5)().Value.Ours)
 	require.Equal(t, "5", counter("c"), "by a lone release as well")
@@ -106,7 +106,7 @@ func TestSharing_Queued(t *testing.T) {
 	run.Served, doubt.Doubt = []string{owner("7")}, true
 	reply, err := q.Release(ctx, run)
 	require.NoError(t, err)
-	require.Equal(t, scripts.FairReleased{Ours: true}, reply)
+	require.Equal(t, scripts.FairReply{Ours: true}, reply)
 	_, err = q.Release(ctx, doubt)
 	require.NoError(t, err)
 	a, err := q.Acquire(ctx, "free", owner("8"), lease, 1)

@@ -19,8 +19,8 @@ type Permits struct {
 	*scripts.Permits
 	server
 	n        int // permits of a key; immutable
-	acquires *batcher[none, scripts.AcquireRequest, scripts.Acquired]
-	releases *batcher[none, scripts.ReleaseRequest, scripts.Released]
+	acquires *batcher[none, scripts.AcquireRequest, scripts.AcquireReply]
+	releases *batcher[none, scripts.ReleaseRequest, scripts.ReleaseReply]
 }
 
 var _ engine.AsksPolicy = (*Permits)(nil)
@@ -37,10 +37,10 @@ func NewPermits(client rueidis.Client, c engine.Config, n int) (*engine.Engine, 
 
 // Acquire takes a permit, alone or in a batch. If others have agreed on another number, it
 // fails.
-func (p *Permits) Acquire(ctx context.Context, key, owner string, lease time.Duration, _ int64) (scripts.Acquired, error) {
+func (p *Permits) Acquire(ctx context.Context, key, owner string, lease time.Duration, _ int64) (scripts.AcquireReply, error) {
 	reply, err := p.acquires.do(ctx, none{}, scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease})
 	if err == nil && reply.Agreed != 0 {
-		return scripts.Acquired{}, disagreed{&holdfast.PermitsError{Wanted: p.n, Agreed: reply.Agreed}}
+		return scripts.AcquireReply{}, disagreed{&holdfast.PermitsError{Wanted: p.n, Agreed: reply.Agreed}}
 	}
 	return reply, err
 }
@@ -52,7 +52,7 @@ func (disagreed) Outcome() scripts.Outcome { return scripts.Refused }
 func (d disagreed) Unwrap() error          { return d.error }
 
 // Release gives back a permit, alone or in a batch.
-func (p *Permits) Release(ctx context.Context, h scripts.ReleaseRequest) (scripts.Released, error) {
+func (p *Permits) Release(ctx context.Context, h scripts.ReleaseRequest) (scripts.ReleaseReply, error) {
 	return p.releases.do(ctx, none{}, h)
 }
 

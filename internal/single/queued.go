@@ -17,9 +17,9 @@ import (
 type Queued struct {
 	*scripts.Fair
 	server
-	acquires *batcher[none, scripts.AcquireRequest, scripts.Acquired]
-	releases *batcher[none, scripts.FairReleaseRequest, scripts.FairReleased] // of holds without a run or a doubt
-	leaves   *batcher[none, scripts.LeaveRequest, scripts.FairReleased]       // of a single owner in doubt
+	acquires *batcher[none, scripts.AcquireRequest, scripts.AcquireReply]
+	releases *batcher[none, scripts.FairReleaseRequest, scripts.FairReply] // of holds without a run or a doubt
+	leaves   *batcher[none, scripts.LeaveRequest, scripts.FairReply]       // of a single owner in doubt
 }
 
 var _ engine.AsksPolicy = (*Queued)(nil)
@@ -48,12 +48,12 @@ func fairSettings(c engine.Config, own queueing.Config) scripts.FairSettings {
 }
 
 // Acquire takes a free key without waiters, alone or in a batch.
-func (q *Queued) Acquire(ctx context.Context, key, owner string, lease time.Duration, _ int64) (scripts.Acquired, error) {
+func (q *Queued) Acquire(ctx context.Context, key, owner string, lease time.Duration, _ int64) (scripts.AcquireReply, error) {
 	return q.acquires.do(ctx, none{}, scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease})
 }
 
 // Release ends a hold and gives the key to the next waiter, alone or in a batch.
-func (q *Queued) Release(ctx context.Context, h scripts.FairReleaseRequest) (scripts.FairReleased, error) {
+func (q *Queued) Release(ctx context.Context, h scripts.FairReleaseRequest) (scripts.FairReply, error) {
 	if h.Doubt || len(h.Served) > 0 {
 		return q.Fair.Release(ctx, h)
 	}
@@ -61,7 +61,7 @@ func (q *Queued) Release(ctx context.Context, h scripts.FairReleaseRequest) (scr
 }
 
 // Leave gives up owners. Only the call for a single owner in doubt may join a batch.
-func (q *Queued) Leave(ctx context.Context, l scripts.LeaveRequest) (scripts.FairReleased, error) {
+func (q *Queued) Leave(ctx context.Context, l scripts.LeaveRequest) (scripts.FairReply, error) {
 	if len(l.InDoubt) != 1 || len(l.Others) > 0 {
 		return q.Fair.Leave(ctx, l)
 	}

@@ -23,8 +23,8 @@ type Racing struct {
 	*scripts.Redis
 	server
 	fencing  scripts.Fencing // of a hold with one fence; immutable
-	acquires *batcher[scripts.Fencing, scripts.AcquireRequest, scripts.Acquired]
-	releases *batcher[none, scripts.ReleaseRequest, scripts.Released]
+	acquires *batcher[scripts.Fencing, scripts.AcquireRequest, scripts.AcquireReply]
+	releases *batcher[none, scripts.ReleaseRequest, scripts.ReleaseReply]
 }
 
 var _ engine.AsksPolicy = (*Racing)(nil)
@@ -110,17 +110,17 @@ func (s *server) Abandoned(string, string) {}
 func (s *server) Close() { s.subscriber.Close() }
 
 // Acquire takes a free key, alone or in a batch.
-func (r *Racing) Acquire(ctx context.Context, key, owner string, lease time.Duration, reserve int64) (scripts.Acquired, error) {
+func (r *Racing) Acquire(ctx context.Context, key, owner string, lease time.Duration, reserve int64) (scripts.AcquireReply, error) {
 	f := r.fencing
 	f.Reserve *= reserve
 	return r.acquires.do(ctx, f, scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease})
 }
 
 // Release ends a hold, alone or in a batch.
-func (r *Racing) Release(ctx context.Context, h scripts.ReleaseRequest) (scripts.Released, error) {
+func (r *Racing) Release(ctx context.Context, h scripts.ReleaseRequest) (scripts.ReleaseReply, error) {
 	if planted.ReleaseAny && !h.Doubt {
 		_, err := r.ForceRelease(ctx, h.Key)
-		return scripts.Released{Ours: true}, err
+		return scripts.ReleaseReply{Ours: true}, err
 	}
 	h.Notify = true
 	return r.releases.do(ctx, none{}, h)

@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-type acquiring = batch.Call[scripts.Fencing, scripts.AcquireRequest, scripts.Result[scripts.Acquired]]
+type acquiring = batch.Call[scripts.Fencing, scripts.AcquireRequest, scripts.Result[scripts.AcquireReply]]
 
 // shareRig is an engine with batches that the test makes and sends.
 type shareRig struct {
@@ -99,7 +99,7 @@ func (r *shareRig) send(c *acquiring) {
 
 // unlock unlocks leases in one batch with a release of the test's own, and returns what came of them and of it. between
 // happens before the batch is sent.
-func (r *shareRig) unlock(own scripts.ReleaseRequest, between func(), leases ...*holdfast.Lease) (errs []error, released scripts.Result[scripts.Released]) {
+func (r *shareRig) unlock(own scripts.ReleaseRequest, between func(), leases ...*holdfast.Lease) (errs []error, released scripts.Result[scripts.ReleaseReply]) {
 	c, index := r.backend.releases.Join(none{}, own, false)
 	require.Zero(r, index)
 	var came []chan error
@@ -263,7 +263,7 @@ func TestSharing_NoAnswer(t *testing.T) {
 	r := newShareRig(t)
 	ctx := context.Background()
 	asks := []scripts.AcquireRequest{{Key: "warm", Owner: "me", Lease: time.Minute}} // so that Redis knows the script
-	require.NoError(t, r.backend.Redis.AcquireEach(ctx, scripts.Fencing{}, asks, make([]scripts.Result[scripts.Acquired], 1)))
+	require.NoError(t, r.backend.Redis.AcquireEach(ctx, scripts.Fencing{}, asks, make([]scripts.Result[scripts.AcquireReply], 1)))
 	c := r.first("first", "me")
 	all := r.joined(c, ctx, "a", "b")
 	swallowed := r.way.SwallowReply(1, func(cmd []string) bool { return slices.Contains(cmd, "b") })
@@ -283,7 +283,7 @@ func TestSharing_Leaving(t *testing.T) {
 	r := newShareRig(t)
 	made, goOn := make(chan bool), make(chan bool)
 	many := r.backend.acquires.many
-	r.backend.acquires.many = func(ctx context.Context, f scripts.Fencing, asks []scripts.AcquireRequest, results []scripts.Result[scripts.Acquired]) error {
+	r.backend.acquires.many = func(ctx context.Context, f scripts.Fencing, asks []scripts.AcquireRequest, results []scripts.Result[scripts.AcquireReply]) error {
 		made <- true
 		<-goOn
 		return many(ctx, f, asks, results)

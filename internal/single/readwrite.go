@@ -32,8 +32,8 @@ type ReadWrite struct {
 	server
 	fencing  scripts.Fencing // of a hold with one fence; immutable
 	readers  bool            // is the half of the readers
-	acquires *batcher[scripts.Fencing, scripts.ReadWriteAcquire, scripts.Acquired]
-	releases *batcher[none, scripts.ReadWriteRelease, scripts.Released]
+	acquires *batcher[scripts.Fencing, scripts.ReadWriteAcquireRequest, scripts.AcquireReply]
+	releases *batcher[none, scripts.ReadWriteReleaseRequest, scripts.ReleaseReply]
 	mu       sync.RWMutex
 	waiting  map[string]*wish // by key; guarded by mu
 }
@@ -72,8 +72,8 @@ func newReadWrite(s server, c engine.Config) *ReadWrite {
 
 // Acquire takes the lock if others let it, alone or in a batch. If it is refused to waiting
 // callers, they must try again before their wish ends.
-func (r *ReadWrite) Acquire(ctx context.Context, key, owner string, lease time.Duration, reserve int64) (scripts.Acquired, error) {
-	f, w, a := r.fencing, r.wish(key), scripts.ReadWriteAcquire{AcquireRequest: scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease}}
+func (r *ReadWrite) Acquire(ctx context.Context, key, owner string, lease time.Duration, reserve int64) (scripts.AcquireReply, error) {
+	f, w, a := r.fencing, r.wish(key), scripts.ReadWriteAcquireRequest{AcquireRequest: scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease}}
 	f.Reserve *= reserve
 	if w != nil {
 		a.Wish = wishLasts
@@ -90,8 +90,8 @@ func (r *ReadWrite) Acquire(ctx context.Context, key, owner string, lease time.D
 }
 
 // AcquireBeside takes the lock for a reader that writer calls.
-func (r *ReadWrite) AcquireBeside(ctx context.Context, key, owner, writer string, lease time.Duration) (scripts.Acquired, error) {
-	return r.ReadWrite.Acquire(ctx, scripts.Fencing{}, scripts.ReadWriteAcquire{AcquireRequest: scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease}, Beside: writer})
+func (r *ReadWrite) AcquireBeside(ctx context.Context, key, owner, writer string, lease time.Duration) (scripts.AcquireReply, error) {
+	return r.ReadWrite.Acquire(ctx, scripts.Fencing{}, scripts.ReadWriteAcquireRequest{AcquireRequest: scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease}, Beside: writer})
 }
 
 // wish returns the wish of the callers that wait for key, which a call is about to note in Redis;
@@ -115,8 +115,8 @@ func (r *ReadWrite) waits(key string) bool {
 
 // Release ends a hold, alone or in a batch. Nobody steps back for other processes, as the wishes in Redis say
 // whose turn is next.
-func (r *ReadWrite) Release(ctx context.Context, e scripts.ReleaseRequest) (scripts.Released, error) {
-	h := scripts.ReadWriteRelease{ReleaseRequest: e}
+func (r *ReadWrite) Release(ctx context.Context, e scripts.ReleaseRequest) (scripts.ReleaseReply, error) {
+	h := scripts.ReadWriteReleaseRequest{ReleaseRequest: e}
 	if !r.readers && r.wish(e.Key) != nil {
 		h.Wish = wishLasts
 	}

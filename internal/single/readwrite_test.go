@@ -29,7 +29,7 @@ func TestALateReleaseLeavesNoWish(t *testing.T) {
 		sub := b.Subscribe("k")
 		goOn, over := make(chan bool), make(chan error)
 		release := b.releases.one
-		b.releases.one = func(ctx context.Context, k none, e scripts.ReadWriteRelease) (scripts.Released, error) {
+		b.releases.one = func(ctx context.Context, k none, e scripts.ReadWriteReleaseRequest) (scripts.ReleaseReply, error) {
 			<-goOn
 			return release(ctx, k, e)
 		}

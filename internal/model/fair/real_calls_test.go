@@ -15,7 +15,7 @@ func (r *modelReal) call(q modelRequest) (reply modelReply) {
 	var err error
 	switch q.kind {
 	case modelAcquire:
-		var a scripts.Acquired
+		var a scripts.AcquireReply
 		a, err = f.Acquire(ctx, scripts.AcquireRequest{Key: r.key, Owner: names[0], Lease: modelTime(q.lease)})
 		switch {
 		case a.Gone:
@@ -25,7 +25,7 @@ func (r *modelReal) call(q modelRequest) (reply modelReply) {
 		}
 		reply.fence, reply.fenceEnd = r.minted(a.Fence, a.FenceEnd)
 	case modelEnter:
-		var e scripts.Entered
+		var e scripts.EnterReply
 		e, err = f.Enter(ctx, r.key, names...)
 		for i, state := range e.States {
 			reply.places[i] = int8(state)
@@ -33,7 +33,7 @@ func (r *modelReal) call(q modelRequest) (reply modelReply) {
 		reply.grant = r.grant(e.Grant)
 		require.False(r.t, e.Java)
 	case modelRelease:
-		var p scripts.FairReleased
+		var p scripts.FairReply
 		used := int64(0)
 		if q.used > 0 {
 			used = r.fence // some numbers less would do as well
@@ -46,11 +46,11 @@ func (r *modelReal) call(q modelRequest) (reply modelReply) {
 		}
 		reply.grant = r.grant(p.Grant)
 	case modelLeave:
-		var p scripts.FairReleased
+		var p scripts.FairReply
 		p, err = f.Leave(ctx, scripts.LeaveRequest{Key: r.key, InDoubt: names[:q.stones], Others: names[q.stones:]})
 		reply.status, reply.grant = 1, r.grant(p.Grant)
 	case modelConfirm:
-		var a scripts.Acquired
+		var a scripts.AcquireReply
 		a, err = f.Confirm(ctx, r.key, names[0], modelTime(q.lease))
 		if a.OK {
 			reply.status = 1
@@ -58,7 +58,7 @@ func (r *modelReal) call(q modelRequest) (reply modelReply) {
 		reply.fence, reply.fenceEnd = r.minted(a.Fence, a.FenceEnd)
 	case modelHeartbeat:
 		replies := make([]scripts.HeartbeatReply, 1)
-		err = f.Heartbeat(ctx, []scripts.Heartbeat{{Key: r.key, Owners: names, Ahead: make([]time.Duration, len(names)), Polls: q.polls > 0}}, replies)
+		err = f.Heartbeat(ctx, []scripts.HeartbeatRequest{{Key: r.key, Owners: names, Ahead: make([]time.Duration, len(names)), Polls: q.polls > 0}}, replies)
 		require.NoError(r.t, replies[0].Err)
 		for _, i := range replies[0].Absent {
 			reply.absent.add(q.owners[i])

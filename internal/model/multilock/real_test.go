@@ -113,7 +113,7 @@ func (r *modelReal) end(o modelOwner, stone bool, last int64, tell bool) (ours b
 		{Key: modelKey, Owner: r.owner(o), Notify: tell, Doubt: stone, LastFence: last},
 		{Key: "another", Owner: "none", Notify: true, LastFence: 1},
 	}[:1+r.incarnations%2]
-	ends := make([]scripts.Result[scripts.Released], len(asks))
+	ends := make([]scripts.Result[scripts.ReleaseReply], len(asks))
 	require.NoError(r.t, r.redis.ReleaseEach(r.context(), asks, ends))
 	require.NoError(r.t, ends[0].Err)
 	return ends[0].Value.Ours
