@@ -19,13 +19,13 @@ import (
 type connections struct {
 	log *slog.Logger // nil: none; immutable
 
-	mu      sync.Mutex
-	lent    int               // connections; guarded by mu
-	most    int               // of lent so far; guarded by mu
-	left    time.Time         // when idle was asked last; guarded by mu
-	waiting []chan connection // callers, in their order; guarded by mu
-	asked   int               // calls of Dedicate under way; guarded by mu
-	short   bool              // logged that none came in time; guarded by mu
+	mu       sync.Mutex
+	lent     int               // connections; guarded by mu
+	most     int               // of lent so far; guarded by mu
+	redialed time.Time         // when idle was asked last; guarded by mu
+	waiting  []chan connection // callers, in their order; guarded by mu
+	asked    int               // calls of Dedicate under way; guarded by mu
+	short    bool              // logged that none came in time; guarded by mu
 }
 
 // connection is a dedicated connection; giveBack must be called, unless it is closed.
@@ -86,14 +86,14 @@ func (c *connections) lend(conn connection) connection {
 }
 
 // idle is how many connections to a server that has become a replica the client may still
-// have; 0 if that was asked less than leavePause ago: new ones reach the replica again then.
+// have; 0 if that was asked less than redialPause ago: new ones reach the replica again then.
 func (c *connections) idle() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Since(c.left) < leavePause {
+	if time.Since(c.redialed) < redialPause {
 		return 0
 	}
-	c.left = time.Now()
+	c.redialed = time.Now()
 	return c.most
 }
 
@@ -191,7 +191,7 @@ func (r *Redis) alone(ctx context.Context, renewal bool, key, asking string, cmd
 	wait := r.client.B().Arbitrary("WAIT", decimal(int64(r.Replicas)), millis(r.ReplicaTimeout)).Build() // Wait() would want a connection of its own
 	replies := send(client, wait)
 	if refusedByReplica(replies) {
-		r.leave(ctx)
+		r.redial(ctx)
 	}
 	return replies, nil
 }

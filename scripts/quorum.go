@@ -88,7 +88,7 @@ func (r *Redis) CheckNode(ctx context.Context, how CheckMode, fresh string, d De
 		return s, nil, r.allowed(0, explained(err))
 	}
 	if run, err := r.runID(ctx); err == nil && run != s.RunID {
-		r.leave(ctx)
+		r.redial(ctx)
 	}
 	return s, &s.vote, nil
 }

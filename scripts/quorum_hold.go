@@ -50,7 +50,7 @@ func (r *Redis) AcquireVoted(ctx context.Context, vote *Vote, fenced bool, asks 
 		return nil
 	}
 	if byReplica(m, err) {
-		r.leave(ctx)
+		r.redial(ctx)
 	}
 	return parseNodeReplies(m, ofOneSlot(r.allowed(rightHash, explained(err))), nodeReplies)
 }

@@ -141,7 +141,7 @@ func (r *Redis) invoke(ctx context.Context, s script, keys int, args ...string) 
 	}
 	reply, err := r.invokeBy(ctx, r.client.Do, s, keys, args)
 	if (err != nil || !s.shows) && byReplica(reply, err) {
-		r.leave(ctx)
+		r.redial(ctx)
 	}
 	return reply, err
 }
@@ -157,7 +157,7 @@ func (r *Redis) invokeBy(ctx context.Context, do sender, s script, keys int, arg
 	if crossed(err) {
 		err = r.cross(args[:keys], err)
 	}
-	return reply, r.allowed(needs, r.explained(ctx, err))
+	return reply, r.allowed(needs, r.callError(ctx, err))
 }
 
 // send sends s by its hash, and to a server that does not know that by its text. needs are the
@@ -208,8 +208,8 @@ func (r *Redis) tooOld(ctx context.Context, key string) error {
 	return nil
 }
 
-// explained is explained for a call that may have lost its server to another one.
-func (r *Redis) explained(ctx context.Context, err error) error {
+// callError is explained for the error of a call that may have lost its server to another one.
+func (r *Redis) callError(ctx context.Context, err error) error {
 	if errors.Is(err, rueidis.ErrClosing) && r.client.Mode() != rueidis.ClientModeStandalone {
 		ping := r.client.Do(ctx, r.client.B().Arbitrary("PING").Build()) // which rueidis does not repeat
 		if !errors.Is(ping.Error(), rueidis.ErrClosing) {

@@ -118,12 +118,12 @@ func TestF40_LateConnectionIsGivenBack(t *testing.T) {
 	}
 }
 
-// A label may read as the refusal of a replica. It is no reason to leave the connection.
+// A label may read as the refusal of a replica. It is no reason to dial again.
 func TestALabelIsNoRefusalOfAReplica(t *testing.T) {
 	s := redistest.Start(t)
 	r := NewRedisWith(s.Client(t), RedisSettings{Label: readOnly + "replica."})
 	require.True(t, must(r.Acquire(bounded(t), Fencing{}, AcquireRequest{"k", ofA(1), lease}))(t).OK)
 	require.Equal(t, readOnly+"replica.", must(r.Inspect(bounded(t), "k"))(t).Label)
-	_, left := leavers.Load(r.client)
-	require.False(t, left)
+	_, again := redialed.Load(r.client)
+	require.False(t, again)
 }

@@ -15,19 +15,19 @@ import (
 // server leaves a replica, and dials its name again. Clients of a Sentinel set or a Redis
 // Cluster find the master by themselves.
 
-// leavePause is the least time between two leaves of a client: until the name moves, each
+// redialPause is the least time between two redials of a client: until the name moves, each
 // new connection reaches the replica again.
-const leavePause = time.Second
+const redialPause = time.Second
 
-// leavers are the clients that left a replica less than leavePause ago. Several nodes may
+// redialed are the clients that redialed less than redialPause ago. Several nodes may
 // share a client, and what one of them hears late must not end the new connection.
-var leavers sync.Map
+var redialed sync.Map
 
-// leave makes the client dial again for the calls that follow. QUIT needs no right, and
+// redial makes the client dial again for the calls that follow. QUIT needs no right, and
 // Redis carries out nothing that comes behind it on the connection: what others have sent
 // there by then ends with an unknown outcome, or is repeated by rueidis if it only reads.
 // The PING behind it makes rueidis notice the end of the connection before a call does.
-func (r *Redis) leave(ctx context.Context) {
+func (r *Redis) redial(ctx context.Context) {
 	if r.client.Mode() != rueidis.ClientModeStandalone {
 		return
 	}
@@ -35,10 +35,10 @@ func (r *Redis) leave(ctx context.Context) {
 	if reflect.ValueOf(r.client).Comparable() {
 		who = r.client
 	}
-	if _, lately := leavers.LoadOrStore(who, nil); lately {
+	if _, lately := redialed.LoadOrStore(who, nil); lately {
 		return
 	}
-	time.AfterFunc(leavePause, func() { leavers.Delete(who) })
+	time.AfterFunc(redialPause, func() { redialed.Delete(who) })
 	r.client.DoMulti(ctx, r.client.B().Arbitrary("QUIT").Build(), r.client.B().Arbitrary("PING").Build())
 }
 
