@@ -26,7 +26,7 @@ func New(client rueidis.Client, opts ...holdfast.Option) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, _ := single.NewQueued(client, c, q)
+	e, _ := single.NewFair(client, c, q)
 	return &Locker{e}, nil
 }
 

@@ -26,7 +26,7 @@ func New(client rueidis.Client, opts ...holdfast.Option) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, _ := single.NewRacing(client, c)
+	e, _ := single.NewRLock(client, c)
 	return &Locker{e}, nil
 }
 

@@ -22,7 +22,7 @@ const MaxPermits = check.MaxPermits
 // of permits is enough.
 type Locker struct {
 	engine  *engine.Engine
-	backend *single.Permits
+	backend *single.Semaphore
 }
 
 // New returns a locker for keys with n permits, 1 to [MaxPermits], on the Redis of client, of any
@@ -45,7 +45,7 @@ func New(client rueidis.Client, n int, opts ...holdfast.Option) (*Locker, error)
 	if err != nil {
 		return nil, err
 	}
-	e, backend := single.NewPermits(client, c, n)
+	e, backend := single.NewSemaphore(client, c, n)
 	return &Locker{engine: e, backend: backend}, nil
 }
 

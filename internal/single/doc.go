@@ -1,5 +1,4 @@
 // Package single has the engine's backends on one Redis, which combine the scripts and the
-// subscription connection of one server: [Racing] for package rlock, [ReadWrite] for
-// package rwlock, [Permits] for package semaphore, [Queued] for package fair. Calls that are made at the
-// same time go out as a batch (batch.go).
+// subscription connection of one server: [RLock], [RWLock], [Semaphore] and [Fair], each for the
+// package of that name. Calls that are made at the same time go out as a batch (batch.go).
 package single

@@ -25,7 +25,7 @@ type shareRig struct {
 	*testing.T
 	server  *redistest.Server
 	way     *redistest.Proxy
-	backend *Racing
+	backend *RLock
 	engine  *engine.Engine
 	lease   time.Duration
 	calls   atomic.Int64 // that the server has seen
@@ -42,7 +42,7 @@ func newShareRig(t *testing.T, change ...func(*engine.Config)) *shareRig {
 	for _, f := range change {
 		f(&c)
 	}
-	r.engine, r.backend = NewRacing(client, c)
+	r.engine, r.backend = NewRLock(client, c)
 	r.backend.acquires.underWay.Add(few) // so that no call goes out alone
 	r.backend.releases.underWay.Add(few)
 	t.Cleanup(func() { _ = r.engine.Close() })

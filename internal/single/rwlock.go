@@ -23,11 +23,11 @@ const (
 	wishAgain = time.Second
 )
 
-// ReadWrite is a [racing.Backend] on one Redis for one half of a read/write lock: the readers or the
+// RWLock is a [racing.Backend] on one Redis for one half of a read/write lock: the readers or the
 // writers. Acquires go out in batches, and so do releases with what gives up owners. While the
 // race for a key has a subscription, its callers wait, and Redis has a wish of this half. Its
 // other methods are those of [scripts.ReadWrite].
-type ReadWrite struct {
+type RWLock struct {
 	*scripts.ReadWrite
 	server
 	fencing  scripts.Fencing // of a hold with one fence; immutable
@@ -44,24 +44,24 @@ type wish struct{ noted atomic.Bool }
 var _ interface {
 	engine.AsksPolicy
 	engine.ReaderBackend
-} = (*ReadWrite)(nil)
+} = (*RWLock)(nil)
 
-// NewReadWrite returns the engines of the readers and of the writers on the Redis of client, and the
+// NewRWLock returns the engines of the readers and of the writers on the Redis of client, and the
 // backend of the writers. The writers close the readers.
-func NewReadWrite(client rueidis.Client, c engine.Config) (readers, writers *engine.Engine, backend *ReadWrite) {
+func NewRWLock(client rueidis.Client, c engine.Config) (readers, writers *engine.Engine, backend *RWLock) {
 	s := connect(client, c)
 	of := c
 	of.Client, of.SharedHolds, of.ManyHolds, of.Observer = uuid.NewString(), true, true, nil
-	readers = racing.New(newReadWrite(s.withCalls(c), of), of)
+	readers = racing.New(newRWLock(s.withCalls(c), of), of)
 	c.Client, c.OwnerSuffix = uuid.NewString(), scripts.WriteSuffix
-	backend = newReadWrite(s, c)
+	backend = newRWLock(s, c)
 	writers = racing.New(backend, c)
 	engine.Pair(readers, writers)
 	return readers, writers, backend
 }
 
-func newReadWrite(s server, c engine.Config) *ReadWrite {
-	r := &ReadWrite{
+func newRWLock(s server, c engine.Config) *RWLock {
+	r := &RWLock{
 		ReadWrite: scripts.NewReadWrite(s.redis, c.Client), server: s, fencing: fencing(c),
 		readers: c.SharedHolds, waiting: make(map[string]*wish),
 	}
@@ -72,7 +72,7 @@ func newReadWrite(s server, c engine.Config) *ReadWrite {
 
 // Acquire takes the lock if others let it, alone or in a batch. If it is refused to waiting
 // callers, they must try again before their wish ends.
-func (r *ReadWrite) Acquire(ctx context.Context, key, owner string, lease time.Duration, reserve int64) (scripts.AcquireReply, error) {
+func (r *RWLock) Acquire(ctx context.Context, key, owner string, lease time.Duration, reserve int64) (scripts.AcquireReply, error) {
 	f, w, a := r.fencing, r.wish(key), scripts.ReadWriteAcquireRequest{AcquireRequest: scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease}}
 	f.Reserve *= reserve
 	if w != nil {
@@ -90,13 +90,13 @@ func (r *ReadWrite) Acquire(ctx context.Context, key, owner string, lease time.D
 }
 
 // AcquireBeside takes the lock for a reader that writer calls.
-func (r *ReadWrite) AcquireBeside(ctx context.Context, key, owner, writer string, lease time.Duration) (scripts.AcquireReply, error) {
+func (r *RWLock) AcquireBeside(ctx context.Context, key, owner, writer string, lease time.Duration) (scripts.AcquireReply, error) {
 	return r.ReadWrite.Acquire(ctx, scripts.Fencing{}, scripts.ReadWriteAcquireRequest{AcquireRequest: scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease}, Beside: writer})
 }
 
 // wish returns the wish of the callers that wait for key, which a call is about to note in Redis;
 // nil: nobody waits.
-func (r *ReadWrite) wish(key string) *wish {
+func (r *RWLock) wish(key string) *wish {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	w := r.waiting[key]
@@ -107,7 +107,7 @@ func (r *ReadWrite) wish(key string) *wish {
 }
 
 // waits reports whether callers wait for key.
-func (r *ReadWrite) waits(key string) bool {
+func (r *RWLock) waits(key string) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.waiting[key] != nil
@@ -115,7 +115,7 @@ func (r *ReadWrite) waits(key string) bool {
 
 // Release ends a hold, alone or in a batch. Nobody steps back for other processes, as the wishes in Redis say
 // whose turn is next.
-func (r *ReadWrite) Release(ctx context.Context, e scripts.ReleaseRequest) (scripts.ReleaseReply, error) {
+func (r *RWLock) Release(ctx context.Context, e scripts.ReleaseRequest) (scripts.ReleaseReply, error) {
 	h := scripts.ReadWriteReleaseRequest{ReleaseRequest: e}
 	if !r.readers && r.wish(e.Key) != nil {
 		h.Wish = wishLasts
@@ -129,7 +129,7 @@ func (r *ReadWrite) Release(ctx context.Context, e scripts.ReleaseRequest) (scri
 }
 
 // Subscribe listens to the releases of key. Until the subscription ends, callers wait for it.
-func (r *ReadWrite) Subscribe(key string) racing.Subscription {
+func (r *RWLock) Subscribe(key string) racing.Subscription {
 	w := &wish{}
 	r.mu.Lock()
 	r.waiting[key] = w
@@ -140,7 +140,7 @@ func (r *ReadWrite) Subscribe(key string) racing.Subscription {
 // wishing is the subscription of callers that wait for a key, and have a wish while they do.
 type wishing struct {
 	racing.Subscription
-	half *ReadWrite
+	half *RWLock
 	key  string
 	wish *wish
 }
@@ -160,6 +160,6 @@ func (s wishing) Close() {
 }
 
 // withdraw ends a wish in the background. If that fails, the wish ends by itself.
-func (r *ReadWrite) withdraw(key string) {
+func (r *RWLock) withdraw(key string) {
 	r.calls.Background(func() { _ = r.Withdraw(r.calls.Context(), key) })
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Permits is a [racing.Backend] of keys that several owners may hold at the same time, on one
+// Semaphore is a [racing.Backend] of keys that several owners may hold at the same time, on one
 // Redis. Acquires go out in batches, and so do releases with what gives up owners. Its other
 // methods are those of [scripts.Permits].
-type Permits struct {
+type Semaphore struct {
 	*scripts.Permits
 	server
 	n        int // permits of a key; immutable
@@ -23,12 +23,12 @@ type Permits struct {
 	releases *batcher[none, scripts.ReleaseRequest, scripts.ReleaseReply]
 }
 
-var _ engine.AsksPolicy = (*Permits)(nil)
+var _ engine.AsksPolicy = (*Semaphore)(nil)
 
-// NewPermits returns an engine on the Redis of client for keys with n permits, and its backend.
-func NewPermits(client rueidis.Client, c engine.Config, n int) (*engine.Engine, *Permits) {
+// NewSemaphore returns an engine on the Redis of client for keys with n permits, and its backend.
+func NewSemaphore(client rueidis.Client, c engine.Config, n int) (*engine.Engine, *Semaphore) {
 	c.ManyHolds = true
-	p := &Permits{server: connect(client, c), n: n}
+	p := &Semaphore{server: connect(client, c), n: n}
 	p.Permits = scripts.NewPermits(p.redis, n)
 	p.acquires = batchOf(p.server, p.Permits.Acquire, p.AcquireEach)
 	p.releases = batchOf(p.server, p.Permits.Release, p.ReleaseEach)
@@ -37,7 +37,7 @@ func NewPermits(client rueidis.Client, c engine.Config, n int) (*engine.Engine, 
 
 // Acquire takes a permit, alone or in a batch. If others have agreed on another number, it
 // fails.
-func (p *Permits) Acquire(ctx context.Context, key, owner string, lease time.Duration, _ int64) (scripts.AcquireReply, error) {
+func (p *Semaphore) Acquire(ctx context.Context, key, owner string, lease time.Duration, _ int64) (scripts.AcquireReply, error) {
 	reply, err := p.acquires.do(ctx, none{}, scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease})
 	if err == nil && reply.Agreed != 0 {
 		return scripts.AcquireReply{}, disagreed{&holdfast.PermitsError{Wanted: p.n, Agreed: reply.Agreed}}
@@ -52,11 +52,11 @@ func (disagreed) Outcome() scripts.Outcome { return scripts.Refused }
 func (d disagreed) Unwrap() error          { return d.error }
 
 // Release gives back a permit, alone or in a batch.
-func (p *Permits) Release(ctx context.Context, h scripts.ReleaseRequest) (scripts.ReleaseReply, error) {
+func (p *Semaphore) Release(ctx context.Context, h scripts.ReleaseRequest) (scripts.ReleaseReply, error) {
 	return p.releases.do(ctx, none{}, h)
 }
 
 // Subscribe listens to the releases of key.
-func (p *Permits) Subscribe(key string) racing.Subscription {
+func (p *Semaphore) Subscribe(key string) racing.Subscription {
 	return p.subscriber.Subscribe(scripts.PermitsChannel(key))
 }

@@ -1,9 +1,6 @@
 package single
 
 import (
-	"context"
-	"time"
-
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast"
@@ -11,32 +8,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/cluster"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/errs"
-	"github.com/holdfast-go/holdfast/internal/planted"
-	"github.com/holdfast-go/holdfast/internal/racing"
 	"github.com/holdfast-go/holdfast/pubsub"
 	"github.com/holdfast-go/holdfast/scripts"
 )
-
-// Racing is a [racing.Backend] on one Redis. Acquires go out in batches, and so do releases
-// with what gives up owners. Its other methods are those of [scripts.Redis].
-type Racing struct {
-	*scripts.Redis
-	server
-	fencing  scripts.Fencing // of a hold with one fence; immutable
-	acquires *batcher[scripts.Fencing, scripts.AcquireRequest, scripts.AcquireReply]
-	releases *batcher[none, scripts.ReleaseRequest, scripts.ReleaseReply]
-}
-
-var _ engine.AsksPolicy = (*Racing)(nil)
-
-// NewRacing returns an engine on the Redis of client, and its backend.
-func NewRacing(client rueidis.Client, c engine.Config) (*engine.Engine, *Racing) {
-	r := &Racing{server: connect(client, c), fencing: fencing(c)}
-	r.Redis = r.redis
-	r.acquires = newBatcher(fewOn(r.Redis), r.calls.Go, r.Redis.Acquire, r.AcquireEach)
-	r.releases = batchOf(r.server, r.Redis.Release, r.ReleaseEach)
-	return racing.New(r, c), r
-}
 
 // Configure returns the settings of a locker on client, with their defaults. own takes in the options
 // that only its kind has. Configure refuses a client and options that do not make a locker, and its
@@ -108,25 +82,3 @@ func (s *server) Abandoned(string, string) {}
 
 // Close ends the subscriptions.
 func (s *server) Close() { s.subscriber.Close() }
-
-// Acquire takes a free key, alone or in a batch.
-func (r *Racing) Acquire(ctx context.Context, key, owner string, lease time.Duration, reserve int64) (scripts.AcquireReply, error) {
-	f := r.fencing
-	f.Reserve *= reserve
-	return r.acquires.do(ctx, f, scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease})
-}
-
-// Release ends a hold, alone or in a batch.
-func (r *Racing) Release(ctx context.Context, h scripts.ReleaseRequest) (scripts.ReleaseReply, error) {
-	if planted.ReleaseAny && !h.Doubt {
-		_, err := r.ForceRelease(ctx, h.Key)
-		return scripts.ReleaseReply{Ours: true}, err
-	}
-	h.Notify = true
-	return r.releases.do(ctx, none{}, h)
-}
-
-// Subscribe listens to the releases of key.
-func (r *Racing) Subscribe(key string) racing.Subscription {
-	return r.subscriber.Subscribe(scripts.Channel(key))
-}

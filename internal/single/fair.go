@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Queued is a [queueing.Backend] with the queues of one Redis. Acquires go out in batches, and
+// Fair is a [queueing.Backend] with the queues of one Redis. Acquires go out in batches, and
 // so do releases and the undoing of acquires. Its other methods are those of [scripts.Fair].
-type Queued struct {
+type Fair struct {
 	*scripts.Fair
 	server
 	acquires *batcher[none, scripts.AcquireRequest, scripts.AcquireReply]
@@ -22,11 +22,11 @@ type Queued struct {
 	leaves   *batcher[none, scripts.LeaveRequest, scripts.FairReply]       // of a single owner in doubt
 }
 
-var _ engine.AsksPolicy = (*Queued)(nil)
+var _ engine.AsksPolicy = (*Fair)(nil)
 
-// NewQueued returns an engine on the Redis of client, and its backend.
-func NewQueued(client rueidis.Client, c engine.Config, own queueing.Config) (*engine.Engine, *Queued) {
-	q := &Queued{server: connect(client, c)}
+// NewFair returns an engine on the Redis of client, and its backend.
+func NewFair(client rueidis.Client, c engine.Config, own queueing.Config) (*engine.Engine, *Fair) {
+	q := &Fair{server: connect(client, c)}
 	q.Fair = scripts.NewFair(q.redis, fairSettings(c, own))
 	q.acquires = batchOf(q.server, q.Fair.Acquire, q.AcquireEach)
 	q.releases = batchOf(q.server, q.Fair.Release, q.ReleaseEach)
@@ -48,12 +48,12 @@ func fairSettings(c engine.Config, own queueing.Config) scripts.FairSettings {
 }
 
 // Acquire takes a free key without waiters, alone or in a batch.
-func (q *Queued) Acquire(ctx context.Context, key, owner string, lease time.Duration, _ int64) (scripts.AcquireReply, error) {
+func (q *Fair) Acquire(ctx context.Context, key, owner string, lease time.Duration, _ int64) (scripts.AcquireReply, error) {
 	return q.acquires.do(ctx, none{}, scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease})
 }
 
 // Release ends a hold and gives the key to the next waiter, alone or in a batch.
-func (q *Queued) Release(ctx context.Context, h scripts.FairReleaseRequest) (scripts.FairReply, error) {
+func (q *Fair) Release(ctx context.Context, h scripts.FairReleaseRequest) (scripts.FairReply, error) {
 	if h.Doubt || len(h.Served) > 0 {
 		return q.Fair.Release(ctx, h)
 	}
@@ -61,7 +61,7 @@ func (q *Queued) Release(ctx context.Context, h scripts.FairReleaseRequest) (scr
 }
 
 // Leave gives up owners. Only the call for a single owner in doubt may join a batch.
-func (q *Queued) Leave(ctx context.Context, l scripts.LeaveRequest) (scripts.FairReply, error) {
+func (q *Fair) Leave(ctx context.Context, l scripts.LeaveRequest) (scripts.FairReply, error) {
 	if len(l.InDoubt) != 1 || len(l.Others) > 0 {
 		return q.Fair.Leave(ctx, l)
 	}
@@ -69,21 +69,21 @@ func (q *Queued) Leave(ctx context.Context, l scripts.LeaveRequest) (scripts.Fai
 }
 
 // SetEntries is [scripts.Redis.SetEntries].
-func (q *Queued) SetEntries(ctx context.Context, key, owner string, entries scripts.Entries) (bool, error) {
+func (q *Fair) SetEntries(ctx context.Context, key, owner string, entries scripts.Entries) (bool, error) {
 	return q.redis.SetEntries(ctx, key, owner, entries)
 }
 
 // Renew is [scripts.Redis.Renew].
-func (q *Queued) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []scripts.Answer) error {
+func (q *Fair) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []scripts.Answer) error {
 	return q.redis.Renew(ctx, lease, keys, owners, answers)
 }
 
 // Inbox listens to the grants of key to this locker.
-func (q *Queued) Inbox(key string, receive func(string)) *pubsub.Subscription {
+func (q *Fair) Inbox(key string, receive func(string)) *pubsub.Subscription {
 	return q.subscriber.SubscribeFunc(q.Fair.Inbox(key), receive)
 }
 
 // OwnerChannel listens to Java's wake-ups of owner.
-func (q *Queued) OwnerChannel(key, owner string, receive func(string)) *pubsub.Subscription {
+func (q *Fair) OwnerChannel(key, owner string, receive func(string)) *pubsub.Subscription {
 	return q.subscriber.SubscribeFunc(q.Fair.OwnerChannel(key, owner), receive)
 }

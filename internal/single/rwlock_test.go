@@ -20,7 +20,7 @@ func TestALateReleaseLeavesNoWish(t *testing.T) {
 		c, err := engine.Configure("rwlock", "New", nil, nil)
 		require.NoError(t, err)
 		require.NoError(t, c.Check())
-		_, writers, b := NewReadWrite(s.Client(t), c)
+		_, writers, b := NewRWLock(s.Client(t), c)
 		defer func() { require.NoError(t, writers.Close()) }()
 		owner := "11111111-1111-4111-8111-111111111111" + ":01" + scripts.WriteSuffix
 		reply, err := b.Acquire(t.Context(), "k", owner, time.Minute, 1)
