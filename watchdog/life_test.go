@@ -8,47 +8,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestForgetEndsALeaseQuietly(t *testing.T) {
-	inBubble(t, renewAll, func(t *testing.T, r *harness) {
-		renewed, fixed := r.hold(Terms{}), r.hold(Terms{Lease: lease})
-		for _, h := range []*held{renewed, fixed} {
-			require.True(t, r.Forget(h))
-			require.False(t, h.Alive())
-			require.False(t, r.Forget(h))
-		}
-		require.False(t, r.Forget(&held{}))
-		pass(2 * lease)
-		require.Empty(t, r.made())
-		require.NoError(t, renewed.why)
-		require.NoError(t, fixed.why)
-	})
-}
-
 func TestForgetAfterTheDeadlineBeforeItIsReported(t *testing.T) {
 	inBubble(t, renewAll, func(t *testing.T, r *harness) {
 		h := r.hold(Terms{})
 		r.stall(2 * lease)
 		pass(trusted)
 		require.False(t, r.Forget(h))
+		require.False(t, r.Forget(&held{}), "never watched")
 		pass(3 * lease)
 		require.NoError(t, h.why)
 	})
-}
-
-func TestForgetDuringARenewal(t *testing.T) {
-	for _, answer := range []Answer{Unanswered, Renewed, NotOurs} {
-		inBubble(t, slowly(2*time.Second, answer), func(t *testing.T, r *harness) {
-			h := r.hold(Terms{})
-			pass(lease/3 + time.Second)
-			require.Len(t, r.made(), 1)
-			require.True(t, r.Forget(h))
-			pass(2 * lease)
-			require.NoError(t, h.why)
-			require.False(t, h.Alive())
-			require.Equal(t, r.began.Add(trusted), h.Deadline())
-			require.Len(t, r.made(), 1)
-		})
-	}
 }
 
 func TestEndedMayWatchAndForget(t *testing.T) {

@@ -116,6 +116,7 @@ func (m *model) forget(b *believer) {
 	b.gone = true
 	m.mu.Unlock()
 	require.Equal(m.t, want, m.Forget(b.held))
+	require.False(m.t, m.Forget(b.held), "again")
 }
 
 // answer is the server: it takes its time and says anything.
@@ -206,8 +207,6 @@ func (m *model) check() {
 		require.Equal(m.t, !b.gone, b.Alive())
 		require.False(m.t, b.Alive() && !now.Before(b.deadline))
 		require.False(m.t, b.Alive() && b.notOurs, "not told")
-		if !b.gone {
-			require.True(m.t, b.deadline.Equal(b.Deadline()))
-		}
+		require.True(m.t, b.deadline.Equal(b.Deadline()))
 	}
 }
