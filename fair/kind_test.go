@@ -33,11 +33,7 @@ var kind = locktest.Kind{Name: "fair", Fair: true, New: func(client rueidis.Clie
 	if o.Confirmed {
 		opts = append(opts, fair.WithConfirmedGrants())
 	}
-	l, err := fair.New(client, opts...)
-	if err != nil {
-		return nil, err
-	}
-	return l, nil
+	return locktest.Opens(fair.New(client, opts...))
 }}
 
 func TestConformance(t *testing.T)         { contract.Run(t, kind.InVirtualTime) }

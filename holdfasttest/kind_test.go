@@ -17,13 +17,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var kind = locktest.Kind{
 	Name: "holdfasttest",
 	New: func(_ rueidis.Client, o locktest.Options) (locktest.Locker, error) {
-		l, err := holdfasttest.New(locktest.Options{ // all that it has
+		return locktest.Opens(holdfasttest.New(locktest.Options{ // all that it has
 			Lease: o.Lease, Fencing: o.Fencing, MaxHold: o.MaxHold, MaxWaiters: o.MaxWaiters, MaxOutage: o.MaxOutage,
-		})
-		if err != nil {
-			return nil, err
-		}
-		return l, nil
+		}))
 	},
 	Another: func(l locktest.Locker) locktest.Locker { return l.(*holdfasttest.Locker).Another() },
 }
@@ -32,11 +28,7 @@ var kind = locktest.Kind{
 var permits = locktest.Kind{
 	Name: "holdfasttest semaphore", Permits: true,
 	New: func(_ rueidis.Client, o locktest.Options) (locktest.Locker, error) {
-		l, err := holdfasttest.NewSemaphore(1, locktest.Options{Lease: o.Lease, MaxHold: o.MaxHold, MaxWaiters: o.MaxWaiters, MaxOutage: o.MaxOutage})
-		if err != nil {
-			return nil, err
-		}
-		return l, nil
+		return locktest.Opens(holdfasttest.NewSemaphore(1, locktest.Options{Lease: o.Lease, MaxHold: o.MaxHold, MaxWaiters: o.MaxWaiters, MaxOutage: o.MaxOutage}))
 	},
 	Another: kind.Another,
 }

@@ -26,11 +26,7 @@ var (
 	writers = locktest.Kind{
 		Name: "holdfasttest writers", ReadWrite: true,
 		New: func(_ rueidis.Client, o locktest.Options) (locktest.Locker, error) {
-			l, err := openReadWrite(o)
-			if err != nil {
-				return nil, err
-			}
-			return l, nil
+			return locktest.Opens(openReadWrite(o))
 		},
 		Another: func(l locktest.Locker) locktest.Locker { return l.(*holdfasttest.ReadWrite).Another() },
 	}

@@ -20,11 +20,7 @@ func TestMain(m *testing.M) { locktest.Main(m, kind) }
 
 // kind adapts rlock to the conformance suite.
 var kind = locktest.Kind{Name: "rlock", New: func(client rueidis.Client, o locktest.Options) (locktest.Locker, error) {
-	l, err := rlock.New(client, o)
-	if err != nil {
-		return nil, err
-	}
-	return l, nil
+	return locktest.Opens(rlock.New(client, o))
 }}
 
 func TestConformance(t *testing.T)          { contract.Run(t, kind.InVirtualTime) }

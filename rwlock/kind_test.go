@@ -25,11 +25,7 @@ func TestMain(m *testing.M) { locktest.Main(m, writers) }
 // writers and readers adapt the halves of rwlock to the suites.
 var (
 	writers = locktest.Kind{Name: "rwlock", ReadWrite: true, Readers: readersOf, New: func(client rueidis.Client, o locktest.Options) (locktest.Locker, error) {
-		l, err := rwlock.New(client, o)
-		if err != nil {
-			return nil, err
-		}
-		return l, nil
+		return locktest.Opens(rwlock.New(client, o))
 	}}
 	readers = locktest.Kind{Name: "rwlock readers", ReadWrite: true, Shared: true, New: func(client rueidis.Client, o locktest.Options) (locktest.Locker, error) {
 		l, err := rwlock.New(client, o)

@@ -24,11 +24,7 @@ func TestMain(m *testing.M) { locktest.Main(m, kind) }
 // kind adapts a semaphore with one permit to the conformance suite: it is a mutex.
 var kind = locktest.Kind{Name: "semaphore", Permits: true, New: func(client rueidis.Client, o locktest.Options) (locktest.Locker, error) {
 	o.Fencing = false // there are no fences
-	l, err := semaphore.New(client, 1, o)
-	if err != nil {
-		return nil, err
-	}
-	return l, nil
+	return locktest.Opens(semaphore.New(client, 1, o))
 }}
 
 func TestConformance(t *testing.T)         { contract.Run(t, kind.InVirtualTime) }

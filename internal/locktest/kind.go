@@ -199,6 +199,14 @@ func (o Options) Apply(s *holdfast.Settings) error {
 	return nil
 }
 
+// Opens is what New makes: with an error a nil that is of no type.
+func Opens[L Locker](l L, err error) (Locker, error) {
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
 // Open makes a locker on client and closes it with the test. Its errors and log lines may
 // tell no secrets.
 func (d Kind) Open(t testing.TB, client rueidis.Client, o Options) Locker {
