@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -193,17 +192,9 @@ func answerOf(t testing.TB, from <-chan answer) answer {
 // it go on.
 func (a *agent) pause() {
 	_ = a.cmd.Process.Signal(syscall.SIGSTOP) // fails only if it has ended
-	for !a.stopped() {
+	for !redistest.Stopped(a.cmd.Process.Pid) {
 		time.Sleep(time.Millisecond)
 	}
-}
-
-// stopped reports whether the process stands or is gone; true where that cannot be
-// asked.
-func (a *agent) stopped() bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", a.cmd.Process.Pid))
-	_, state, _ := bytes.Cut(stat, []byte(") ")) // pid (name) state …
-	return err != nil || bytes.HasPrefix(state, []byte("T")) || bytes.HasPrefix(state, []byte("Z"))
 }
 
 func (a *agent) resume() { _ = a.cmd.Process.Signal(syscall.SIGCONT) }

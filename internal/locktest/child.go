@@ -181,17 +181,9 @@ func (c *Child) Next() (word, rest string) {
 // Pause stops the child where it stands (SIGSTOP) and returns when it stands.
 func (c *Child) Pause() {
 	c.signal(syscall.SIGSTOP)
-	for !c.stopped() {
+	for !redistest.Stopped(c.cmd.Process.Pid) {
 		runtime.Gosched()
 	}
-}
-
-// stopped reports whether the child stands or is gone; true where that cannot be
-// asked.
-func (c *Child) stopped() bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.cmd.Process.Pid))
-	_, state, _ := bytes.Cut(stat, []byte(") ")) // pid (name) state …
-	return err != nil || bytes.HasPrefix(state, []byte("T")) || bytes.HasPrefix(state, []byte("Z"))
 }
 
 // Resume lets a paused child go on (SIGCONT).

@@ -249,7 +249,7 @@ func (c *Cluster) await(t testing.TB, what string, done func() bool) {
 func (c *Cluster) running() (running []*Server) {
 	for _, s := range c.nodes {
 		s.mu.Lock()
-		if s.proc != nil && (runtime.GOOS != "linux" || !stopped(s.proc.cmd.Process.Pid)) {
+		if s.proc != nil && (runtime.GOOS != "linux" || !Stopped(s.proc.cmd.Process.Pid)) {
 			running = append(running, s)
 		}
 		s.mu.Unlock()

@@ -13,10 +13,10 @@ func dieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
-// stopped reports whether a signal has stopped the process, which it does some
+// Stopped reports whether a signal has stopped the process, which it does some
 // instants after it was sent, or the process is gone.
-func stopped(pid int) bool {
+func Stopped(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, state, _ := bytes.Cut(stat, []byte(") ")) // pid (name) state …
-	return err != nil || bytes.HasPrefix(state, []byte("T"))
+	return err != nil || bytes.HasPrefix(state, []byte("T")) || bytes.HasPrefix(state, []byte("Z"))
 }

@@ -7,5 +7,5 @@ import "syscall"
 // dieWithParent does nothing here: only Linux has a parent-death signal.
 func dieWithParent() *syscall.SysProcAttr { return nil }
 
-// stopped assumes it: there is no portable way to ask.
-func stopped(int) bool { return true }
+// Stopped assumes it: there is no portable way to ask.
+func Stopped(int) bool { return true }

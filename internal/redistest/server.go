@@ -117,7 +117,7 @@ func (s *Server) Dir() string { return s.dir }
 // and answer nothing either.
 func (s *Server) Pause() {
 	s.signal(syscall.SIGSTOP, func(p *process) {
-		for !stopped(p.cmd.Process.Pid) {
+		for !Stopped(p.cmd.Process.Pid) {
 			runtime.Gosched()
 		}
 	})

@@ -26,7 +26,7 @@ func TestPauseStopsAnswersAndResumeBringsThem(t *testing.T) {
 	conn := dial(t, s.Addr())
 	for range 3 {
 		s.Pause()
-		require.True(t, stopped(s.proc.cmd.Process.Pid))
+		require.True(t, Stopped(s.proc.cmd.Process.Pid))
 		conn.send("PING")
 		conn.expectSilence()
 		s.Resume()
