@@ -77,12 +77,7 @@ func TestF6_LockAll_AnswerLost(t *testing.T) {
 		require.ErrorIs(w, err, holdfast.ErrUnknown)
 		require.NotErrorIs(w, err, holdfast.ErrNotAcquired)
 
-		link.OnReply(func(cmd []string) redistest.Verdict {
-			if both(cmd) {
-				return redistest.Hold
-			}
-			return redistest.Pass
-		})
+		link.OnReply(redistest.Always(both, redistest.Hold))
 		began := time.Now()
 		_, err = multilock.TryLockAllFor(w.Context(), keys, 500*time.Millisecond)
 		require.Less(w, time.Since(began), time.Second, "not much longer than the call itself")

@@ -75,12 +75,7 @@ func (v virtual) open(t *testing.T, change ...func(*Subscriber)) *Subscriber {
 // requests counts those through the proxy that have a word, from now on.
 func (v virtual) requests(word string) *atomic.Int64 {
 	var n atomic.Int64
-	v.proxy.OnRequest(func(cmd []string) redistest.Verdict {
-		if slices.Contains(cmd, word) {
-			n.Add(1)
-		}
-		return redistest.Pass
-	})
+	v.proxy.OnRequest(redistest.Seeing(func(cmd []string) bool { return slices.Contains(cmd, word) }, func() { n.Add(1) }))
 	return &n
 }
 

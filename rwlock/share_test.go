@@ -88,12 +88,7 @@ func TestG9_ABurstOfReadersMakesOneAcquire(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *sim.Server) {
 		proxy := s.Proxy(t)
 		var asked atomic.Int64
-		proxy.OnRequest(func(cmd []string) redistest.Verdict {
-			if locktest.Verb(cmd) == "acquire" {
-				asked.Add(1)
-			}
-			return redistest.Pass
-		})
+		proxy.OnRequest(redistest.Seeing(locktest.Is("acquire"), func() { asked.Add(1) }))
 		l, err := rwlock.New(s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }))
 		require.NoError(t, err)
 		defer l.Close()

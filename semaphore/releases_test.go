@@ -132,12 +132,7 @@ func TestG4_FewAttemptsAreInVain(t *testing.T) {
 func TestG4_OwnReleasesNeedNoMessage(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, w *world) {
 		proxy := redistest.NewProxyOn(t, w.net, w.server.Addr())
-		proxy.OnRequest(func(cmd []string) redistest.Verdict {
-			if locktest.Is("subscribe")(cmd) {
-				return redistest.Hold
-			}
-			return redistest.Pass
-		})
+		proxy.OnRequest(redistest.Always(locktest.Is("subscribe"), redistest.Hold))
 		client := w.server.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} })
 		l, err := semaphore.New(client, 2, holdfast.WithLocalHandover(0))
 		require.NoError(t, err)

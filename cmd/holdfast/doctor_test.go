@@ -126,18 +126,10 @@ func TestDoctorFinds(t *testing.T) {
 		"no TIME": {[]string{"--rename-command", "TIME", ""}, nil, nil, []string{"time is refused", "!it does not know TIME$"}},
 		"no lock": {nil, func(t *testing.T, s *redistest.Server) { s.Do(t, "SET", key, "no lock") }, nil,
 			[]string{"!the key holds something that is not a lock"}},
-		"no message": {nil, nil, func(cmd []string) redistest.Verdict {
-			if cmd[0] == "SUBSCRIBE" && strings.HasSuffix(cmd[1], "doctor") {
-				return redistest.Hold
-			}
-			return redistest.Pass
-		}, []string{"!a message does not go through: nothing arrives"}},
-		"no answer": {nil, nil, func(cmd []string) redistest.Verdict {
-			if cmd[0] == "TIME" {
-				return redistest.Cut
-			}
-			return redistest.Pass
-		}, []string{"!it does not answer"}},
+		"no message": {nil, nil, redistest.Always(func(cmd []string) bool {
+			return cmd[0] == "SUBSCRIBE" && strings.HasSuffix(cmd[1], "doctor")
+		}, redistest.Hold), []string{"!a message does not go through: nothing arrives"}},
+		"no answer": {nil, nil, redistest.Always(func(cmd []string) bool { return cmd[0] == "TIME" }, redistest.Cut), []string{"!it does not answer"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -258,14 +258,9 @@ func Is(names ...string) func(cmd []string) bool {
 
 // Holding is a hook that holds commands.
 func Holding(names ...string) (hook redistest.Hook, held <-chan struct{}) {
-	first, once := make(chan struct{}), sync.Once{}
-	return func(cmd []string) redistest.Verdict {
-		if !Is(names...)(cmd) {
-			return redistest.Pass
-		}
-		once.Do(func() { close(first) })
-		return redistest.Hold
-	}, first
+	first := make(chan struct{})
+	tell := sync.OnceFunc(func() { close(first) })
+	return redistest.When(Is(names...), func() redistest.Verdict { tell(); return redistest.Hold }), first
 }
 
 // TellingContext tells when its end is first waited for, as a call does when it

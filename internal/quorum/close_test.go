@@ -49,7 +49,7 @@ func TestCloseLetsAFailedRoundBeUndone(t *testing.T) {
 		y.cutOff(0)
 		y.has(ownY)
 		x := r.warm()
-		x.ways[0].OnReply(always(redistest.Hold, ownX))
+		x.ways[0].OnReply(redistest.Always(mentions(ownX), redistest.Hold))
 		a, err := x.get(ownX)
 		require.NoError(t, err)
 		require.False(t, a.OK)

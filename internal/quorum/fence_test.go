@@ -98,12 +98,7 @@ func TestG10_WrittenBackOnlyByTheHolder(t *testing.T) {
 				_, _ = r.servers[0].TryDo("SET", token, strconv.FormatInt(newer, 10))
 			}
 		})
-		x.ways[0].OnRequest(func(cmd []string) redistest.Verdict {
-			if writesBack(ownX)(cmd) {
-				lose()
-			}
-			return redistest.Pass
-		})
+		x.ways[0].OnRequest(redistest.Seeing(writesBack(ownX), lose))
 		a, err := x.get(ownX)
 		require.True(t, lost, "failed before it wrote back: %v", err)
 		require.True(t, err != nil || !a.OK, "returned with one node of three")

@@ -92,7 +92,7 @@ func TestRepairDoesNotReplaceARelease(t *testing.T) {
 		c, h := r.settled()
 		n := c.nodes[0]
 		c.finish(h, true, 0)
-		once(c.ways[0].OnRequest, redistest.Hold, "k")
+		redistest.Once(c.ways[0].OnRequest, mentions("k"), redistest.Hold)
 		n.endLater(h)
 		r.settles(ownX)
 		n.repair(h)
@@ -113,7 +113,7 @@ func TestFailedEndIsRepeated(t *testing.T) {
 		"given up": func(x *client, h *hold) { x.giveUp(h, false) },
 	}, func(t *testing.T, r *harness, end func(x *client, h *hold)) {
 		x, h := r.settled()
-		once(x.ways[2].OnRequest, redistest.Cut, ownX)
+		redistest.Once(x.ways[2].OnRequest, mentions(ownX), redistest.Cut)
 		end(x, h)
 		r.settles("", "", "")
 	})

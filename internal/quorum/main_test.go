@@ -204,36 +204,10 @@ func mentions(word string) func(cmd []string) bool {
 	return func(cmd []string) bool { return slices.Contains(cmd, word) }
 }
 
-// always is a hook that does this to commands with a word.
-func always(v redistest.Verdict, word string) redistest.Hook {
-	return func(cmd []string) redistest.Verdict {
-		if !mentions(word)(cmd) {
-			return redistest.Pass
-		}
-		return v
-	}
-}
-
-// once has a hook do this to the first command with a word.
-func once(set func(redistest.Hook), v redistest.Verdict, word string) {
-	set(func(cmd []string) redistest.Verdict {
-		if !mentions(word)(cmd) {
-			return redistest.Pass
-		}
-		set(nil)
-		return v
-	})
-}
-
 // requests counts those to a node from now on, with a word if there is one.
 func (c *client) requests(node int, word string) *atomic.Int64 {
 	var n atomic.Int64
-	c.ways[node].OnRequest(func(cmd []string) redistest.Verdict {
-		if word == "" || mentions(word)(cmd) {
-			n.Add(1)
-		}
-		return redistest.Pass
-	})
+	c.ways[node].OnRequest(redistest.Seeing(func(cmd []string) bool { return word == "" || mentions(word)(cmd) }, func() { n.Add(1) }))
 	return &n
 }
 

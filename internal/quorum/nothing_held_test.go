@@ -69,7 +69,7 @@ func TestNothingHeld_DoesNotHealAFlushBetweenItsSteps(t *testing.T) {
 			t.Run(fmt.Sprint(name, ", looked at ", look), func(t *testing.T) {
 				onFresh(t, 3, func(t *testing.T, r *harness) {
 					first, done := r.client(), make(chan error)
-					first.ways[0].OnRequest(always(redistest.Hold, "activate"))
+					first.ways[0].OnRequest(redistest.Always(mentions("activate"), redistest.Hold))
 					go func() { done <- first.DeclareNothingHeld(t.Context()) }()
 					settle()
 					forget(r.sim(0))

@@ -153,15 +153,10 @@ func TestRepairAfterARenewal(t *testing.T) {
 func TestG1_F34_RenewalsWithClockFaults(t *testing.T) {
 	inBubble(t, 5, func(t *testing.T, r *harness) {
 		x, _ := r.settled(func(c *Config) { c.ClockFaults = 1 })
-		repairs := func(cmd []string) redistest.Verdict {
-			if cmd[0] == "EVALSHA" && cmd[2] == "3" && cmd[3] == "k" { // an acquire
-				return redistest.Hold
-			}
-			return redistest.Pass
-		}
+		acquires := func(cmd []string) bool { return cmd[0] == "EVALSHA" && cmd[2] == "3" && cmd[3] == "k" }
 		for _, i := range []int{0, 1} {
 			r.do(i, "DEL", "k")
-			x.ways[i].OnRequest(repairs)
+			x.ways[i].OnRequest(redistest.Always(acquires, redistest.Hold)) // repairs
 		}
 		answer, err := x.renew("k", ownX)
 		require.Equal(t, scripts.Unanswered, answer)

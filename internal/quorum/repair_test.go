@@ -67,7 +67,7 @@ func TestF7_AcquireArrivesAfterTheRelease(t *testing.T) {
 		if repair {
 			x.cutOff(2)
 		}
-		once(x.ways[2].OnRequest, redistest.Hold, ownX)
+		redistest.Once(x.ways[2].OnRequest, mentions(ownX), redistest.Hold)
 		x.has(ownX)
 		x.ways[2].Refuse(false)
 		r.settles(ownX, ownX, "")

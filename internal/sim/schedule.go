@@ -166,12 +166,9 @@ func (f Fault) on(links []*Link, part time.Duration, begin, end func()) {
 func straggle() redistest.Hook {
 	var left atomic.Int64
 	left.Store(2)
-	return func(cmd []string) redistest.Verdict {
-		if strings.HasPrefix(strings.ToUpper(cmd[0]), "EVAL") && left.Add(-1) >= 0 {
-			return redistest.Hold
-		}
-		return redistest.Pass
-	}
+	return redistest.Always(func(cmd []string) bool {
+		return strings.HasPrefix(strings.ToUpper(cmd[0]), "EVAL") && left.Add(-1) >= 0
+	}, redistest.Hold)
 }
 
 // loseReply cuts the connection in place of one of the next replies.

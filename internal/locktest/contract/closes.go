@@ -176,12 +176,9 @@ func closeRepeats(c *harness) {
 	far := c.inQueue(c.Locker, "theirs")
 	c.AwaitWaiters("theirs", 1)
 	var cuts atomic.Int32
-	c.Proxy.OnRequest(func(cmd []string) redistest.Verdict {
-		if v := locktest.Verb(cmd); (v == "release" || v == "end_round") && cuts.Add(1) <= 5 {
-			return redistest.Cut
-		}
-		return redistest.Pass
-	})
+	c.Proxy.OnRequest(redistest.Always(func(cmd []string) bool {
+		return locktest.Is("release", "end_round")(cmd) && cuts.Add(1) <= 5
+	}, redistest.Cut))
 	require.NoError(c.T, c.Locker.Close())
 	require.Positive(c.T, cuts.Load())
 	require.ErrorIs(c.T, (<-far).Err, holdfast.ErrClosed)

@@ -45,12 +45,9 @@ func (c *harness) cut(n int, scripts ...string) {
 	c.Proxy.Each(func(p *redistest.Proxy) {
 		var left atomic.Int64
 		left.Store(int64(n))
-		p.OnRequest(func(cmd []string) redistest.Verdict {
-			if locktest.Is(scripts...)(cmd) && left.Add(-1) >= 0 {
-				return redistest.Cut
-			}
-			return redistest.Pass
-		})
+		p.OnRequest(redistest.Always(func(cmd []string) bool {
+			return locktest.Is(scripts...)(cmd) && left.Add(-1) >= 0
+		}, redistest.Cut))
 	})
 }
 

@@ -373,11 +373,8 @@ func (c *harness) outage(d time.Duration) { c.Locker.(interface{ Outage(time.Dur
 
 // awayAfter is away after Redis has run a script; its reply is lost.
 func (c *harness) awayAfter(script string) {
-	c.Proxy.OnReply(func(cmd []string) redistest.Verdict {
-		if !locktest.Is(script)(cmd) {
-			return redistest.Pass
-		}
+	c.Proxy.OnReply(redistest.When(locktest.Is(script), func() redistest.Verdict {
 		c.Proxy.Refuse(true)
 		return redistest.Cut
-	})
+	}))
 }

@@ -37,23 +37,16 @@ func cutReply(w *locktest.Proxies, name string) <-chan struct{} {
 
 // cutRequest: not executed, and the connection is reset.
 func cutRequest(w *locktest.Proxies, name string) <-chan struct{} {
-	return w.OnMost(func(p *redistest.Proxy) <-chan struct{} { return once(p.OnRequest, name, redistest.Cut) })
+	return w.OnMost(func(p *redistest.Proxy) <-chan struct{} {
+		return redistest.Once(p.OnRequest, locktest.Is(name), redistest.Cut)
+	})
 }
 
 // dropReplies: executed, and nothing is heard any more on that connection.
 func dropReplies(w *locktest.Proxies, name string) <-chan struct{} {
-	return w.OnMost(func(p *redistest.Proxy) <-chan struct{} { return once(p.OnReply, name, redistest.Drop) })
-}
-
-// once has a hook answer v to the next command of that verb.
-func once(set func(redistest.Hook), name string, v redistest.Verdict) <-chan struct{} {
-	done := make(chan struct{})
-	set(when(locktest.Is(name), func() redistest.Verdict {
-		set(nil)
-		close(done)
-		return v
-	}))
-	return done
+	return w.OnMost(func(p *redistest.Proxy) <-chan struct{} {
+		return redistest.Once(p.OnReply, locktest.Is(name), redistest.Drop)
+	})
 }
 
 // A silent connection is noticed within a second.

@@ -146,25 +146,8 @@ func everyCall(l locktest.Locker, ctx context.Context, key string, check func(er
 	check(err)
 }
 
-// when is a hook that asks for a verdict on the commands that match, and lets all others pass.
-func when(match func(cmd []string) bool, verdict func() redistest.Verdict) redistest.Hook {
-	return func(cmd []string) redistest.Verdict {
-		if match(cmd) {
-			return verdict()
-		}
-		return redistest.Pass
-	}
-}
-
-// always is a hook that has one verdict on the commands that match.
-func always(match func(cmd []string) bool, v redistest.Verdict) redistest.Hook {
-	return when(match, func() redistest.Verdict { return v })
-}
-
-// seeing is a hook that lets all commands pass, and tells of those that match.
-func seeing(match func(cmd []string) bool, tell func()) redistest.Hook {
-	return when(match, func() redistest.Verdict { tell(); return redistest.Pass })
-}
+// when, always and seeing make hooks; see redistest.
+var when, always, seeing = redistest.When, redistest.Always, redistest.Seeing
 
 // holdRequests and holdReplies keep the calls of a script, or the answers to them, on their way
 // until letGo. The channel is closed when there is one.
