@@ -22,16 +22,15 @@ const (
 
 // own are the settings that only fair has.
 type own struct {
-	waiterTTL  time.Duration
+	queueing.Config
 	grantLease *time.Duration // nil: not set
-	confirm    bool
 }
 
 // WithWaiterTTL sets how long this locker may be silent before its waiters count as dead and
 // lose their places. It sends a heartbeat five times in that time, at least every 5 s.
 // Default 5 s; from 100 ms to 30 years, in whole milliseconds.
 func WithWaiterTTL(d time.Duration) holdfast.Option {
-	return settings.Own[own]{Name: "fair.WithWaiterTTL", Set: func(o *own) { o.waiterTTL = d }}
+	return settings.Own[own]{Name: "fair.WithWaiterTTL", Set: func(o *own) { o.WaiterTTL = d }}
 }
 
 // WithGrantLease sets the length of the lease that comes with a grant. The waiter then
@@ -48,21 +47,21 @@ func WithGrantLease(d time.Duration) holdfast.Option {
 // nobody the lock, but its waiter goes to the end of the queue. A grant to another process
 // then takes two round trips, and starts no local handover. Default off.
 func WithConfirmedGrants() holdfast.Option {
-	return settings.Own[own]{Name: "fair.WithConfirmedGrants", Set: func(o *own) { o.confirm = true }}
+	return settings.Own[own]{Name: "fair.WithConfirmedGrants", Set: func(o *own) { o.ConfirmGrants = true }}
 }
 
 // configure returns the settings of the engine, and those of its queues.
 func configure(client rueidis.Client, opts []holdfast.Option) (engine.Config, queueing.Config, error) {
-	o := own{waiterTTL: DefaultWaiterTTL}
+	o := own{Config: queueing.Config{WaiterTTL: DefaultWaiterTTL}}
 	c, err := single.Configure(client, "fair", &o, opts)
+	q := o.Config
 	if err != nil {
-		return c, queueing.Config{}, err
+		return c, q, err
 	}
-	q := queueing.Config{WaiterTTL: o.waiterTTL, GrantLease: max(DefaultGrantLease, o.waiterTTL), ConfirmGrants: o.confirm}
 	if err := check.WaiterTTL(q.WaiterTTL); err != nil {
 		return c, q, errs.Invalid("fair: WithWaiterTTL: %w", err)
 	}
-	if o.grantLease != nil {
+	if q.GrantLease = max(DefaultGrantLease, q.WaiterTTL); o.grantLease != nil {
 		q.GrantLease = *o.grantLease
 	}
 	if err := check.Lease(q.GrantLease); err != nil {

@@ -16,18 +16,15 @@ const DefaultNodeTimeout = 50 * time.Millisecond
 
 // own are the settings that only multilock has.
 type own struct {
-	nodeTimeout time.Duration
-	longest     *time.Duration // nil: not set
-	unguarded   bool
-	evicting    bool
-	clockFaults int
+	quorum.Config
+	longest *time.Duration // nil: not set
 }
 
 // WithNodeTimeout sets how long one node may take to answer one call. An unanswered call
 // ends after between four fifths and all of it. It should be short compared with the
 // lease; no call takes longer than a tenth of the lease. Default 50 ms; at least 1 ms.
 func WithNodeTimeout(d time.Duration) holdfast.Option {
-	return settings.Own[own]{Name: "multilock.WithNodeTimeout", Set: func(o *own) { o.nodeTimeout = d }}
+	return settings.Own[own]{Name: "multilock.WithNodeTimeout", Set: func(o *own) { o.NodeTimeout = d }}
 }
 
 // WithMaxLease sets the longest lease of the deployment, the same for all its clients. A
@@ -46,14 +43,14 @@ func WithMaxLease(d time.Duration) holdfast.Option {
 // lack the guard. Two addresses that lead to one server are then noticed within half a
 // lease, or by the next lock; with the guard, immediately.
 func WithoutRestartGuard() holdfast.Option {
-	return settings.Own[own]{Name: "multilock.WithoutRestartGuard", Set: func(o *own) { o.unguarded = true }}
+	return settings.Own[own]{Name: "multilock.WithoutRestartGuard", Set: func(o *own) { o.Unguarded = true }}
 }
 
 // WithoutEvictionGuard lets a node vote with a maxmemory-policy other than noeviction: it may drop
 // a held lock when it runs out of memory. Without this option, a policy that changes while lockers
 // run is noticed within a lease, or by the next lock.
 func WithoutEvictionGuard() holdfast.Option {
-	return settings.Own[own]{Name: "multilock.WithoutEvictionGuard", Set: func(o *own) { o.evicting = true }}
+	return settings.Own[own]{Name: "multilock.WithoutEvictionGuard", Set: func(o *own) { o.Evicting = true }}
 }
 
 // WithClockFaults keeps exclusion while the clocks of k nodes jump, at any moment and by
@@ -63,7 +60,7 @@ func WithoutEvictionGuard() holdfast.Option {
 // working node has it (see the package documentation); k may be as large as the minority.
 // The option protects the leases of this locker only: give it to all lockers.
 func WithClockFaults(k int) holdfast.Option {
-	return settings.Own[own]{Name: "multilock.WithClockFaults", Set: func(o *own) { o.clockFaults = k }}
+	return settings.Own[own]{Name: "multilock.WithClockFaults", Set: func(o *own) { o.ClockFaults = k }}
 }
 
 // configure returns the settings of the engine and of the quorum. function is what users have
@@ -72,7 +69,7 @@ func configure(function string, nodes int, opts []holdfast.Option) (c engine.Con
 	if nodes < 1 || nodes > quorum.MostNodes {
 		return c, q, errs.Invalid("multilock: %s: %d nodes, 1 to %d are allowed", function, nodes, quorum.MostNodes)
 	}
-	o := own{nodeTimeout: DefaultNodeTimeout}
+	o := own{Config: quorum.Config{NodeTimeout: DefaultNodeTimeout}}
 	if c, err = engine.Configure("multilock", function, &o, opts); err != nil {
 		return c, q, err
 	}
@@ -100,13 +97,11 @@ func configure(function string, nodes int, opts []holdfast.Option) (c engine.Con
 	switch {
 	case c.Lease > c.Longest:
 		err = errs.Invalid("multilock: WithLease: %v is longer than WithMaxLease, %v", c.Lease, c.Longest)
-	case o.clockFaults < 0 || o.clockFaults > most:
-		err = errs.Invalid("multilock: WithClockFaults: %d of %d nodes, 0 to %d are allowed", o.clockFaults, nodes, most)
-	case o.nodeTimeout < time.Millisecond:
-		err = errs.Invalid("multilock: WithNodeTimeout: %v is shorter than 1ms", o.nodeTimeout)
+	case o.ClockFaults < 0 || o.ClockFaults > most:
+		err = errs.Invalid("multilock: WithClockFaults: %d of %d nodes, 0 to %d are allowed", o.ClockFaults, nodes, most)
+	case o.NodeTimeout < time.Millisecond:
+		err = errs.Invalid("multilock: WithNodeTimeout: %v is shorter than 1ms", o.NodeTimeout)
 	}
-	return c, quorum.Config{
-		Settings: c.Settings, NodeTimeout: min(o.nodeTimeout, c.Lease/10), Longest: c.Longest,
-		Unguarded: o.unguarded, Evicting: o.evicting, ClockFaults: o.clockFaults,
-	}, err
+	o.Settings, o.NodeTimeout, o.Longest = c.Settings, min(o.NodeTimeout, c.Lease/10), c.Longest
+	return c, o.Config, err
 }
