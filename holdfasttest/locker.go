@@ -1,5 +1,5 @@
 // Package holdfasttest has doubles of locks for the tests of code that takes a
-// [holdfast.Locker]: [New], [NewReadWrite] and [NewSemaphore]. A double keeps its locks in memory: there
+// [holdfast.Locker]: [New], [NewRWLock] and [NewSemaphore]. A double keeps its locks in memory: there
 // is no Redis, no connection and no goroutine, and time is that of the test, also in a bubble of
 // testing/synctest.
 //
@@ -28,8 +28,8 @@ type Locker struct {
 	settings holdfast.Settings // immutable
 	memory   *memory           // immutable
 	id       int64             // immutable
-	reads    bool              // for readers of a ReadWrite; immutable
-	half     *Locker           // the other one of a ReadWrite; otherwise nil; immutable
+	reads    bool              // for readers of an RWLock; immutable
+	half     *Locker           // the other one of an RWLock; otherwise nil; immutable
 	owners   int64             // guarded by memory.mu
 	closed   bool              // guarded by memory.mu
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/locktest/contract"
 )
 
-func openReadWrite(o locktest.Options) (*holdfasttest.ReadWrite, error) {
-	return holdfasttest.NewReadWrite(locktest.Options{
+func openRWLock(o locktest.Options) (*holdfasttest.RWLock, error) {
+	return holdfasttest.NewRWLock(locktest.Options{
 		Lease: o.Lease, Fencing: o.Fencing, MaxHold: o.MaxHold, MaxWaiters: o.MaxWaiters, MaxOutage: o.MaxOutage,
 	})
 }
@@ -26,14 +26,14 @@ var (
 	writers = locktest.Kind{
 		Name: "holdfasttest writers", ReadWrite: true,
 		New: func(_ rueidis.Client, o locktest.Options) (locktest.Locker, error) {
-			return locktest.Opens(openReadWrite(o))
+			return locktest.Opens(openRWLock(o))
 		},
-		Another: func(l locktest.Locker) locktest.Locker { return l.(*holdfasttest.ReadWrite).Another() },
+		Another: func(l locktest.Locker) locktest.Locker { return l.(*holdfasttest.RWLock).Another() },
 	}
 	readers = locktest.Kind{
 		Name: "holdfasttest readers", ReadWrite: true, Shared: true,
 		New: func(_ rueidis.Client, o locktest.Options) (locktest.Locker, error) {
-			l, err := openReadWrite(o)
+			l, err := openRWLock(o)
 			if err != nil {
 				return nil, err
 			}
@@ -47,9 +47,9 @@ func TestWritersConformance(t *testing.T) { contract.Run(t, writers.InRealTime) 
 func TestReadersConformance(t *testing.T) { contract.Run(t, readers.InRealTime) }
 
 // inBubble runs a test of a read/write lock.
-func inBubble(t *testing.T, f func(t *testing.T, ctx context.Context, l *holdfasttest.ReadWrite)) {
+func inBubble(t *testing.T, f func(t *testing.T, ctx context.Context, l *holdfasttest.RWLock)) {
 	synctest.Test(t, func(t *testing.T) {
-		l, err := holdfasttest.NewReadWrite(holdfast.WithFencing())
+		l, err := holdfasttest.NewRWLock(holdfast.WithFencing())
 		require.NoError(t, err)
 		f(t, context.Background(), l)
 		require.NoError(t, l.Close())
@@ -69,7 +69,7 @@ func waits(t *testing.T, l holdfast.Locker) <-chan *holdfast.Lease {
 }
 
 func TestReadersShareAndWritersTakeTurns(t *testing.T) {
-	inBubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.ReadWrite) {
+	inBubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.RWLock) {
 		r, err := l.RLocker().Lock(ctx, "k", holdfast.Label("me"))
 		require.NoError(t, err)
 		_, err = l.TryLock(ctx, "k")
@@ -109,7 +109,7 @@ func TestReadersShareAndWritersTakeTurns(t *testing.T) {
 }
 
 func TestReadersGoOnWhenTheWriterGivesUp(t *testing.T) {
-	inBubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.ReadWrite) {
+	inBubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.RWLock) {
 		_, err := l.RLocker().Lock(ctx, "k")
 		require.NoError(t, err)
 		began := time.Now()
@@ -122,7 +122,7 @@ func TestReadersGoOnWhenTheWriterGivesUp(t *testing.T) {
 }
 
 func TestDowngradeAndUpgrade(t *testing.T) {
-	inBubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.ReadWrite) {
+	inBubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.RWLock) {
 		w, err := l.Lock(ctx, "k")
 		require.NoError(t, err)
 		r, err := l.RLocker().TryLock(w.Bind(ctx), "k", holdfast.MaxHold(time.Hour))
@@ -162,13 +162,13 @@ func TestDowngradeAndUpgrade(t *testing.T) {
 		require.True(t, held)
 		require.ErrorIs(t, next.Err(), holdfast.ErrLost)
 	})
-	_, err := holdfasttest.NewReadWrite(holdfast.WithPrefix("p"))
-	require.ErrorContains(t, err, "holdfasttest: NewReadWrite: the double has no WithPrefix")
+	_, err := holdfasttest.NewRWLock(holdfast.WithPrefix("p"))
+	require.ErrorContains(t, err, "holdfasttest: NewRWLock: the double has no WithPrefix")
 }
 
 func TestInspectCountsReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, err := holdfasttest.NewReadWrite()
+		l, err := holdfasttest.NewRWLock()
 		require.NoError(t, err)
 		contract.CountsReaders(t, l, l.RLocker(), l.Another().RLocker())
 	})
