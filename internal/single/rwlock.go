@@ -39,7 +39,7 @@ type RWLock struct {
 }
 
 // wish is what Redis may have of the callers that wait for a key.
-type wish struct{ noted atomic.Bool }
+type wish struct{ noted atomic.Int64 } // grows whenever it may have been noted; 0: it has not, or has ended
 
 var _ interface {
 	engine.AsksPolicy
@@ -50,9 +50,9 @@ var _ interface {
 // backend of the writers. The writers close the readers.
 func NewRWLock(client rueidis.Client, c engine.Config) (readers, writers *engine.Engine, backend *RWLock) {
 	s := connect(client, c)
-	of := c
-	of.Client, of.SharedHolds, of.ManyHolds, of.Observer = uuid.NewString(), true, true, nil
-	readers = racing.New(newRWLock(s.withCalls(c), of), of)
+	forReaders := c
+	forReaders.Client, forReaders.SharedHolds, forReaders.ManyHolds, forReaders.Observer = uuid.NewString(), true, true, nil
+	readers = racing.New(newRWLock(s.withCalls(c), forReaders), forReaders)
 	c.Client, c.OwnerSuffix = uuid.NewString(), scripts.WriteSuffix
 	backend = newRWLock(s, c)
 	writers = racing.New(backend, c)
@@ -75,16 +75,21 @@ func newRWLock(s server, c engine.Config) *RWLock {
 func (r *RWLock) Acquire(ctx context.Context, key, owner string, lease time.Duration, reserve int64) (scripts.AcquireReply, error) {
 	f, w, a := r.fencing, r.wish(key), scripts.ReadWriteAcquireRequest{AcquireRequest: scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease}}
 	f.Reserve *= reserve
-	if w != nil {
-		a.Wish = wishLasts
+	if w == nil {
+		return r.acquires.do(ctx, f, a)
 	}
+	a.Wish = wishLasts
+	noted := w.noted.Load()
 	reply, err := r.acquires.do(ctx, f, a)
 	switch {
-	case w == nil || err != nil:
-	case reply.OK: // by which the wish has ended
-		w.noted.Store(false)
-	case reply.Remaining == scripts.NoExpiry || reply.Remaining > wishAgain:
-		reply.Remaining = wishAgain
+	case err != nil:
+	case reply.OK: // by which the wish has ended, unless another attempt has noted it since
+		w.noted.CompareAndSwap(noted, 0)
+	default:
+		w.noted.Add(1)
+		if reply.Remaining == scripts.NoExpiry || reply.Remaining > wishAgain {
+			reply.Remaining = wishAgain
+		}
 	}
 	return reply, err
 }
@@ -94,23 +99,16 @@ func (r *RWLock) AcquireBeside(ctx context.Context, key, owner, writer string, l
 	return r.ReadWrite.Acquire(ctx, scripts.Fencing{}, scripts.ReadWriteAcquireRequest{AcquireRequest: scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease}, Beside: writer})
 }
 
-// wish returns the wish of the callers that wait for key, which a call is about to note in Redis;
-// nil: nobody waits.
+// wish returns the wish of the callers that wait for key, which Redis may have from now on; nil:
+// nobody waits.
 func (r *RWLock) wish(key string) *wish {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	w := r.waiting[key]
 	if w != nil {
-		w.noted.Store(true)
+		w.noted.Add(1)
 	}
 	return w
-}
-
-// waits reports whether callers wait for key.
-func (r *RWLock) waits(key string) bool {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.waiting[key] != nil
 }
 
 // Release ends a hold, alone or in a batch. Nobody steps back for other processes, as the wishes in Redis say
@@ -121,7 +119,7 @@ func (r *RWLock) Release(ctx context.Context, e scripts.ReleaseRequest) (scripts
 		h.Wish = wishLasts
 	}
 	reply, err := r.releases.do(ctx, none{}, h)
-	if h.Wish > 0 && !r.waits(e.Key) { // nobody waits any more, and this may have been later than the withdrawal
+	if h.Wish > 0 && r.wish(e.Key) == nil { // nobody waits any more, and this may have been later than the withdrawal
 		r.withdraw(e.Key)
 	}
 	reply.Listeners = 0
@@ -154,12 +152,17 @@ func (s wishing) Close() {
 		delete(r.waiting, s.key)
 	}
 	r.mu.Unlock()
-	if s.wish.noted.Load() {
+	if s.wish.noted.Load() > 0 {
 		r.withdraw(s.key)
 	}
 }
 
-// withdraw ends a wish in the background. If that fails, the wish ends by itself.
+// withdraw ends a wish in the background, unless others wait by then: it is theirs. If that fails,
+// the wish ends by itself.
 func (r *RWLock) withdraw(key string) {
-	r.calls.Background(func() { _ = r.Withdraw(r.calls.Context(), key) })
+	r.calls.Background(func() {
+		if r.wish(key) == nil {
+			_ = r.Withdraw(r.calls.Context(), key)
+		}
+	})
 }

@@ -2,19 +2,31 @@ package single
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/racing"
 	"github.com/holdfast-go/holdfast/internal/sim"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// A release that Redis gets after the last waiter has gone leaves no wish, which would keep others out.
-func TestALateReleaseLeavesNoWish(t *testing.T) {
+// wishRig is a backend of writers, whose first owner has the lock, and a subscription of others that wait.
+type wishRig struct {
+	*testing.T
+	server  *sim.Server
+	backend *RWLock
+	waiting racing.Subscription
+}
+
+func withWishes(t *testing.T, f func(r *wishRig)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := sim.Start(t, &sim.Network{Trip: time.Millisecond})
 		c, err := engine.Configure("rwlock", "New", nil, nil)
@@ -22,27 +34,78 @@ func TestALateReleaseLeavesNoWish(t *testing.T) {
 		require.NoError(t, c.Check())
 		_, writers, b := NewRWLock(s.Client(t), c)
 		defer func() { require.NoError(t, writers.Close()) }()
-		owner := "11111111-1111-4111-8111-111111111111" + ":01" + scripts.WriteSuffix
-		reply, err := b.Acquire(t.Context(), "k", owner, time.Minute, 1)
-		require.NoError(t, err)
-		require.True(t, reply.OK)
-		sub := b.Subscribe("k")
-		goOn, over := make(chan bool), make(chan error)
+		r := &wishRig{T: t, server: s, backend: b}
+		require.True(t, r.acquire(1))
+		r.waiting = b.Subscribe("k")
+		f(r)
+	})
+}
+
+func (r *wishRig) acquire(n int) (ok bool) {
+	reply, err := r.backend.Acquire(r.Context(), "k", wisher(n), time.Minute, 1)
+	require.NoError(r, err)
+	return reply.OK
+}
+
+func wisher(n int) string {
+	return fmt.Sprintf("11111111-1111-4111-8111-111111111111:0%d%s", n, scripts.WriteSuffix)
+}
+
+// wished reports whether Redis has a wish, after the calls in the background.
+func (r *wishRig) wished() bool {
+	time.Sleep(100 * time.Millisecond)
+	return slices.ContainsFunc(r.server.Redis().Keys(), func(key string) bool { return strings.HasPrefix(key, check.WishesPrefix) })
+}
+
+// A release that Redis gets after the last waiter has gone leaves no wish, which would keep others out.
+func TestALateReleaseLeavesNoWish(t *testing.T) {
+	withWishes(t, func(r *wishRig) {
+		b, goOn, over := r.backend, make(chan bool), make(chan error)
 		release := b.releases.one
 		b.releases.one = func(ctx context.Context, k none, e scripts.ReadWriteReleaseRequest) (scripts.ReleaseReply, error) {
 			<-goOn
 			return release(ctx, k, e)
 		}
 		go func() {
-			_, err := b.Release(t.Context(), scripts.ReleaseRequest{Key: "k", Owner: owner})
+			_, err := b.Release(r.Context(), scripts.ReleaseRequest{Key: "k", Owner: wisher(1)})
 			over <- err
 		}()
 		synctest.Wait()
-		sub.Close()
+		r.waiting.Close()
 		time.Sleep(100 * time.Millisecond) // the wish is withdrawn
 		goOn <- true
-		require.NoError(t, <-over)
+		require.NoError(r, <-over)
 		time.Sleep(100 * time.Millisecond)
-		require.Empty(t, s.Redis().Keys())
+		require.Empty(r, r.server.Redis().Keys())
+	})
+}
+
+// A withdrawal that comes late is none, as the wish is that of the next callers that wait.
+func TestALateWithdrawalLeavesTheNextWish(t *testing.T) {
+	withWishes(t, func(r *wishRig) {
+		require.False(r, r.acquire(2))
+		r.backend.withdraw("k")
+		require.True(r, r.wished())
+		r.waiting.Close()
+		require.False(r, r.wished())
+	})
+}
+
+// An answer that comes late does not hide the wish that another attempt has noted meanwhile.
+func TestALateAnswerHidesNoWish(t *testing.T) {
+	withWishes(t, func(r *wishRig) {
+		_, err := r.backend.Release(r.Context(), scripts.ReleaseRequest{Key: "k", Owner: wisher(1)})
+		require.NoError(r, err)
+		acquire := r.backend.acquires.one
+		r.backend.acquires.one = func(ctx context.Context, f scripts.Fencing, a scripts.ReadWriteAcquireRequest) (scripts.AcquireReply, error) {
+			reply, err := acquire(ctx, f, a)
+			if a.Owner == wisher(2) {
+				require.False(r, r.acquire(3))
+			}
+			return reply, err
+		}
+		require.True(r, r.acquire(2))
+		r.waiting.Close()
+		require.False(r, r.wished())
 	})
 }
