@@ -78,8 +78,8 @@
 //	Withdraw       a client waits -> it does not
 //	MayShare       whether later readers of a client may share the hold of the owner, as no writer waits
 //
-// A node of a quorum has calls of its own for what counts as a vote: CheckNode,
-// AcquireVoted, RenewVoted and WriteFence.
+// A node of a quorum has calls of its own for what counts as a vote: CheckNode, CheckVote,
+// Identify, AcquireVoted, RenewVoted and WriteFence.
 //
 // # Outcomes
 //

@@ -138,8 +138,7 @@ type FairReply struct {
 	Grant         Grant
 }
 
-// FairReleaseRequest is a hold of a fair lock that is to end. It notifies the next holder, whatever
-// Notify says, and LastFence counts in doubt as well.
+// FairReleaseRequest is a hold of a fair lock that is to end. LastFence counts in doubt as well.
 type FairReleaseRequest struct {
 	ReleaseRequest
 	Served []string // the members of the hold's run that have had their turn: they leave the queue

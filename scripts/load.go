@@ -49,7 +49,7 @@ func showing(file string) script {
 	return s
 }
 
-// each is the text of a script that does with each of many locks what another does with one.
+// each is the text of a script that does with each of many locks what the script of a file does with one.
 const each = `-- %[1]s_each: %[1]s for many locks, each by itself.
 -- Repeat: safe, as %[1]s.
 local function one(KEYS, ARGV)
@@ -58,7 +58,7 @@ end
 --@include parts/each.lua
 `
 
-// loadEach returns the script that does so with what the script of a file does.
+// loadEach returns that script for a file.
 func loadEach(file string) script {
 	return note(nameOf(file)+"_each", fmt.Sprintf(each, nameOf(file), file))
 }

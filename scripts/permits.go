@@ -27,7 +27,7 @@ var (
 type Permits struct {
 	onRedis
 	n    int    // how many permits a key has; immutable
-	text string // the same; immutable
+	text string // n in digits; immutable
 }
 
 // NewPermits returns a Permits on redis, for keys with n permits. It does no I/O.
@@ -68,7 +68,7 @@ func (p *Permits) Renew(ctx context.Context, lease time.Duration, keys, owners [
 	return p.redis.renewEach(ctx, renewScript{withMistake(permitsRenew), func(key, _ string) string { return permitRecord(key) }, p.text}, lease, keys, owners, answers)
 }
 
-// Release ends a hold like [Redis.Release], and always notifies the channel of the key.
+// Release ends a hold like [Redis.Release].
 func (p *Permits) Release(ctx context.Context, h ReleaseRequest) (ReleaseReply, error) {
 	return parseReleased(p.redis.run(ctx, permitsRelease, p.releaseInput(forOne(), h)))
 }

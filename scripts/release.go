@@ -23,7 +23,7 @@ type ReleaseReply struct {
 // ReleaseRequest is a hold that is to end.
 type ReleaseRequest struct {
 	Key, Owner string
-	Notify     bool  // notify the key's channel; false for a failed round of a quorum
+	Notify     bool  // notify the channel of a plain lock; false for a failed round of a quorum. The other kinds always notify
 	Doubt      bool  // an acquire of the owner was not answered: for a minute, one that arrives late finds itself Gone
 	LastFence  int64 // if not 0, nor in doubt: the last fence number that was used; those reserved after it are given back
 }

@@ -45,7 +45,7 @@ func (p *Semaphore) Acquire(ctx context.Context, key, owner string, lease time.D
 	return reply, err
 }
 
-// disagreed is the error of that. Redis has refused the call.
+// disagreed is the error of a semaphore whose number of permits is another one. Redis has refused the call.
 type disagreed struct{ error }
 
 func (disagreed) Outcome() scripts.Outcome { return scripts.Refused }
