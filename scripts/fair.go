@@ -177,10 +177,7 @@ func (f *Fair) ForceRelease(ctx context.Context, key string) (existed bool, err 
 
 // Inspect returns the holder of key and how many wait for it, the dead included.
 func (f *Fair) Inspect(ctx context.Context, key string) (Holder, error) {
-	if err := CheckKey(key); err != nil {
-		return Holder{}, err
-	}
-	return parseQueued(f.redis.invoke(ctx, fairInspect, 2, key, queue(key)))
+	return parseQueued(f.redis.invokeFor(ctx, key, fairInspect, 2, key, queue(key)))
 }
 
 // Waiter is an owner in the queue of a key.
@@ -192,10 +189,7 @@ type Waiter struct {
 
 // Queue returns the waiters of key, in order, the dead included.
 func (f *Fair) Queue(ctx context.Context, key string) ([]Waiter, error) {
-	if err := CheckKey(key); err != nil {
-		return nil, err
-	}
-	values, err := array(f.redis.invoke(ctx, fairQueue, 2, queue(key), named(check.HeartbeatsPrefix, key)))
+	values, err := array(f.redis.invokeFor(ctx, key, fairQueue, 2, queue(key), named(check.HeartbeatsPrefix, key)))
 	if err != nil || len(values)%3 != 0 {
 		return nil, unexpected(err)
 	}

@@ -47,8 +47,5 @@ type Holder struct {
 
 // Inspect returns the holder of key; the zero Holder if it is free.
 func (r *Redis) Inspect(ctx context.Context, key string) (Holder, error) {
-	if err := CheckKey(key); err != nil {
-		return Holder{}, err
-	}
-	return parseHolder(r.invoke(ctx, inspect, 1, key))
+	return parseHolder(r.invokeFor(ctx, key, inspect, 1, key))
 }

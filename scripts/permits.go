@@ -91,10 +91,7 @@ func (p *Permits) releaseInput(in input, holds ...ReleaseRequest) input {
 // ForceRelease takes back all permits of key; existed reports whether any was taken. See
 // [Redis.ForceRelease].
 func (p *Permits) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
-	if err := CheckKey(key); err != nil {
-		return false, err
-	}
-	return parseBool(p.redis.invoke(ctx, permitsForceRelease, 2, key, permitRecord(key), PermitsChannel(key)))
+	return parseBool(p.redis.invokeFor(ctx, key, permitsForceRelease, 2, key, permitRecord(key), PermitsChannel(key)))
 }
 
 // SetEntries is [Redis.SetEntries].
@@ -105,22 +102,16 @@ func (p *Permits) SetEntries(ctx context.Context, key, owner string, entries Ent
 // Resize sets how many permits key has, whatever the lockers say, until nobody has used it for a
 // week. It may be repeated.
 func (p *Permits) Resize(ctx context.Context, key string, n int) error {
-	if err := CheckKey(key); err != nil {
-		return err
-	}
 	if err := check.Permits(n); err != nil {
 		return unsent(err)
 	}
-	_, err := parseBool(p.redis.invoke(ctx, permitsResize, 2, key, permitRecord(key), decimal(int64(n)), PermitsChannel(key)))
+	_, err := parseBool(p.redis.invokeFor(ctx, key, permitsResize, 2, key, permitRecord(key), decimal(int64(n)), PermitsChannel(key)))
 	return err
 }
 
 // Inspect returns who has the permits of key. The Holder is the one whose lease ends first.
 func (p *Permits) Inspect(ctx context.Context, key string) (Holder, error) {
-	if err := CheckKey(key); err != nil {
-		return Holder{}, err
-	}
-	return parsePermits(p.redis.invoke(ctx, permitsInspect, 2, key, permitRecord(key)))
+	return parsePermits(p.redis.invokeFor(ctx, key, permitsInspect, 2, key, permitRecord(key)))
 }
 
 // InspectEach is like that of [Redis].

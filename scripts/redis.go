@@ -146,6 +146,14 @@ func (r *Redis) invoke(ctx context.Context, s script, keys int, args ...string) 
 	return reply, err
 }
 
+// invokeFor is invoke for a key, which it checks.
+func (r *Redis) invokeFor(ctx context.Context, key string, s script, keys int, args ...string) (rueidis.RedisMessage, error) {
+	if err := CheckKey(key); err != nil {
+		return rueidis.RedisMessage{}, err
+	}
+	return r.invoke(ctx, s, keys, args...)
+}
+
 // sender sends a command and returns its reply.
 type sender func(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult
 

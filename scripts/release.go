@@ -68,8 +68,5 @@ func releaseInput(in input, holds ...ReleaseRequest) input {
 // whether it was held. The holder learns of it at its next renewal. What is not a lock stays
 // unchanged and is an error. A repeat may end the hold of an owner that took the key in between.
 func (r *Redis) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
-	if err := CheckKey(key); err != nil {
-		return false, err
-	}
-	return parseBool(r.invoke(ctx, forceRelease, 1, key, Channel(key)))
+	return parseBool(r.invokeFor(ctx, key, forceRelease, 1, key, Channel(key)))
 }

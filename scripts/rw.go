@@ -123,18 +123,12 @@ func (r *ReadWrite) SetEntries(ctx context.Context, key, owner string, entries E
 // MayShare reports whether later readers of the client may share the hold of owner, a reader: it
 // lives, and no writer waits.
 func (r *ReadWrite) MayShare(ctx context.Context, key, owner string) (bool, error) {
-	if err := CheckKey(key); err != nil {
-		return false, err
-	}
-	return parseBool(r.redis.invoke(ctx, rwShare, 3, key, timeout(key, owner), wishes(key), owner))
+	return parseBool(r.redis.invokeFor(ctx, key, rwShare, 3, key, timeout(key, owner), wishes(key), owner))
 }
 
 // Inspect returns who holds key: the writer, or else one of the readers, and how many these are.
 func (r *ReadWrite) Inspect(ctx context.Context, key string) (Holder, error) {
-	if err := CheckKey(key); err != nil {
-		return Holder{}, err
-	}
-	return parseReadWrite(r.redis.invoke(ctx, rwInspect, 2, key, absentKey(key)))
+	return parseReadWrite(r.redis.invokeFor(ctx, key, rwInspect, 2, key, absentKey(key)))
 }
 
 // InspectEach is like that of [Redis].
@@ -162,19 +156,13 @@ func parseReadWrite(m rueidis.RedisMessage, err error) (Holder, error) {
 
 // ForceRelease frees key from its writer and all readers; see [Redis.ForceRelease].
 func (r *ReadWrite) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
-	if err := CheckKey(key); err != nil {
-		return false, err
-	}
-	return parseBool(r.redis.invoke(ctx, rwForceRelease, 2, key, absentKey(key), ReadWriteChannel(key)))
+	return parseBool(r.redis.invokeFor(ctx, key, rwForceRelease, 2, key, absentKey(key), ReadWriteChannel(key)))
 }
 
 // Withdraw ends the wish of the client for key, and wakes those who let it go first. It may
 // be repeated.
 func (r *ReadWrite) Withdraw(ctx context.Context, key string) error {
-	if err := CheckKey(key); err != nil {
-		return err
-	}
-	_, err := parseBool(r.redis.invoke(ctx, rwWithdraw, 1, wishes(key), r.client, ReadWriteChannel(key)))
+	_, err := parseBool(r.redis.invokeFor(ctx, key, rwWithdraw, 1, wishes(key), r.client, ReadWriteChannel(key)))
 	return err
 }
 
