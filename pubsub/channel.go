@@ -91,7 +91,7 @@ func (n *node) update(ch *channel) {
 	case ch.due() && !ch.queued:
 		ch.queued = true
 		n.queue = append(n.queue, ch)
-		loop.Nudge(n.poke)
+		loop.Poke(n.poke)
 	}
 }
 
@@ -172,7 +172,7 @@ func (n *node) onSubscription(l *link, kind, name string) {
 			if l.hears {
 				ch.begin()
 			}
-			loop.Nudge(l.asks)
+			loop.Poke(l.asks)
 		}
 	case "unsubscribe", "sunsubscribe":
 		switch ch.phase {

@@ -155,7 +155,7 @@ func (n *node) join(l *link, names []string) (no []string, err error) {
 		}
 	}
 	n.move(no, joining, refused)
-	loop.Nudge(l.asks) // the own one may be among them
+	loop.Poke(l.asks) // the own one may be among them
 	if len(no) > 0 {
 		n.reportRefused(len(no), refusal)
 	}

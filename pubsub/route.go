@@ -28,7 +28,7 @@ func (s *Subscriber) home(name string) *node {
 }
 
 // stray makes route look immediately where channels belong.
-func (s *Subscriber) stray() { loop.Nudge(s.strayed) }
+func (s *Subscriber) stray() { loop.Poke(s.strayed) }
 
 // route brings each channel of a Cluster to the master of its slot, and ends with Close. It asks for the slots again
 // when a channel strays, repeatedly until all are where they belong, and now and then after that: a node that has lost

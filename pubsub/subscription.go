@@ -58,4 +58,4 @@ func (sub *Subscription) end() {
 	}
 }
 
-func (sub *Subscription) notify() { loop.Nudge(sub.wake) }
+func (sub *Subscription) notify() { loop.Poke(sub.wake) }

@@ -58,7 +58,7 @@ func (w *Watchdog[H]) rouse() {
 		return
 	}
 	w.alarm = at
-	loop.Nudge(w.wake)
+	loop.Poke(w.wake)
 }
 
 // ending is a hold that has ended and whose end is still to be reported, without mu.

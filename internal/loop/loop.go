@@ -3,8 +3,8 @@ package loop
 
 import "time"
 
-// Nudge wakes the loop that receives from a one-slot channel.
-func Nudge(poke chan<- struct{}) {
+// Poke wakes the loop that receives from a one-slot channel.
+func Poke(poke chan<- struct{}) {
 	select {
 	case poke <- struct{}{}:
 	default:

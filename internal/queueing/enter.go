@@ -40,7 +40,7 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 	defer k.Unlock()
 	q.entering--
 	if len(q.outside) > 0 {
-		loop.Nudge(q.poke)
+		loop.Poke(q.poke)
 	}
 	if gaveUp { // which says nothing about Redis: the waiter that made the call is about to leave
 		for _, t := range list {
@@ -124,7 +124,7 @@ func (q *queue) notEntered(list []*ticket, a engine.Attempt) {
 	q.outside = append(waiting, q.outside...)
 	q.pause = time.Now().Add(q.retry.Next(q.in.engine.Lease))
 	q.endOverdue(a)
-	loop.Nudge(q.poke)
+	loop.Poke(q.poke)
 }
 
 // leaveAll makes one attempt to give up owners. It locks the key.

@@ -123,7 +123,7 @@ func (d *queued) heartbeatSoon(k *engine.Key) {
 	defer k.Unlock()
 	if q := queueOf(k); q != nil {
 		q.due = time.Now()
-		loop.Nudge(q.poke)
+		loop.Poke(q.poke)
 	}
 }
 
@@ -235,7 +235,7 @@ func (q *queue) onHeartbeatReply(start time.Time, asked scripts.HeartbeatRequest
 	if a.Err != nil {
 		q.verify = q.verify || len(asked.Owners) > 1
 		q.due = time.Now().Add(q.heartbeatRetry.Next(q.in.engine.Lease))
-		loop.Nudge(q.poke)
+		loop.Poke(q.poke)
 		q.endOverdue(a)
 		return
 	}

@@ -128,7 +128,7 @@ func (q *queue) drop(t *ticket) {
 		}
 		q.leave(t.owner, t.doubt || !t.entered, t.lease)
 	}
-	loop.Nudge(q.poke)
+	loop.Poke(q.poke)
 }
 
 // done forgets a ticket that has served its purpose.
@@ -152,7 +152,7 @@ func (q *queue) again(t *ticket) {
 func (q *queue) enqueue(w *engine.Waiter) {
 	q.key.Push(w)
 	q.outside = append(q.outside, q.newTicket(w))
-	loop.Nudge(q.poke)
+	loop.Poke(q.poke)
 }
 
 // latest is how late a call may arrive for which nobody waits any more. Tombstones last
@@ -165,7 +165,7 @@ const latest = time.Minute
 func (q *queue) leave(owner string, doubt bool, lease time.Duration) {
 	until := time.Now().Add(latest + q.in.config.WaiterTTL + max(lease, q.in.config.GrantLease))
 	q.leaving = append(q.leaving, leaver{owner, doubt, until})
-	loop.Nudge(q.poke)
+	loop.Poke(q.poke)
 }
 
 // heartbeatAgainSoon schedules a heartbeat in 10, 20, 40 … 100 ms: a Java waiter that gives
@@ -175,7 +175,7 @@ func (q *queue) heartbeatAgainSoon() {
 	q.early++
 	if q.due.IsZero() || at.Before(q.due) {
 		q.due = at
-		loop.Nudge(q.poke)
+		loop.Poke(q.poke)
 	}
 }
 

@@ -69,7 +69,7 @@ func (d *queued) Join(k *engine.Key, w *engine.Waiter) engine.Ticket {
 	q.used = time.Now()
 	if !q.ready || len(q.outside) > 0 || q.entering > 0 && d.engine.LocalHandover > 0 || q.used.Before(q.pause) || q.lingering(q.used) {
 		q.outside = append(q.outside, t)
-		loop.Nudge(q.poke)
+		loop.Poke(q.poke)
 		return nil
 	}
 	q.lingerFrom = time.Time{}
@@ -88,7 +88,7 @@ func (d *queued) Refused(k *engine.Key, w *engine.Waiter, a engine.Attempt) {
 	if a.Orphan != nil {
 		q.leave(a.Orphan.Owner, true, a.Orphan.Lease)
 	}
-	loop.Nudge(q.poke)
+	loop.Poke(q.poke)
 }
 
 func (d *queued) WaiterLeft(_ *engine.Key, w *engine.Waiter) {
@@ -137,7 +137,7 @@ func (d *queued) GiveUp(ctx context.Context, name, owner string) error {
 // BeforeRelease ends the linger of those outside if no other waiter of this process is queued.
 func (d *queued) BeforeRelease(k *engine.Key) {
 	if q := queueOf(k); q != nil && !q.lingerFrom.IsZero() && len(q.tickets) < 2 {
-		loop.Nudge(q.poke)
+		loop.Poke(q.poke)
 	}
 }
 
@@ -146,7 +146,7 @@ func (d *queued) AfterRelease(*engine.Key, scripts.ReleaseReply) {}
 func (d *queued) Settle(k *engine.Key) {
 	if q := queueOf(k); q != nil { // its end settles the key
 		if k.Closed() {
-			loop.Nudge(q.poke)
+			loop.Poke(q.poke)
 		}
 	} else if k.Idle() && !k.Releasing() {
 		k.Drop()

@@ -47,7 +47,7 @@ func (n *node) endLater(h *hold) {
 		return
 	}
 	n.put(&job{hold: h, until: until, ends: true})
-	loop.Nudge(n.newEnd)
+	loop.Poke(n.newEnd)
 }
 
 // repair makes the repairer add a hold that a quorum has on a node that lacks it. A hold that
@@ -152,7 +152,7 @@ func (n *node) doAll(jobs []*job) (failed error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.doing = nil
-	loop.Nudge(n.progress)
+	loop.Poke(n.progress)
 	for i, j := range jobs {
 		err := errs[i]
 		j.err = err

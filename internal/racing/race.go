@@ -175,7 +175,7 @@ func (r *race) end(k *engine.Key) {
 // look makes the loop, if it runs, look at the race again; r may be nil. The key is locked.
 func (r *race) look() {
 	if r != nil && r.running {
-		loop.Nudge(r.poke)
+		loop.Poke(r.poke)
 	}
 }
 
