@@ -16,7 +16,6 @@ var cancelCases = []testCase{
 	{"Cancel_JoinsTheContextsErrorAndCause", ofOneHolder, defaults, cancelJoined},
 	{"Cancel_InAnOutageTellsWhatIsKnown", ownRedis, defaults, cancelOutage},
 	{"Cancel_LeavesTheNextItsOwnTerms", servers | ofOneHolder, defaults, cancelTerms},
-	{"Cancel_OfOneWaiterLeavesTheOthers", ofOneHolder, defaults, cancelOne},
 }
 
 func cancelBefore(c *harness) {
@@ -98,33 +97,5 @@ func cancelTerms(c *harness) {
 	require.Greater(c.T, time.Until(l.Deadline()), 30*time.Minute)
 	require.Equal(c.T, l.Owner(), c.Owner("k"))
 	c.unlock(l)
-	c.Tidy("k")
-}
-
-// Waiters at the head and in the middle of the queue may leave, even at the moment of the
-// release: the next gets the key.
-func cancelOne(c *harness) {
-	for i := range 20 {
-		their := locktest.Lock(c.T, c.Other, c.ctx, "k")
-		ctx, cancel := context.WithCancel(c.ctx)
-		going := []<-chan locktest.Acquired{locktest.GoLock(c.Locker, ctx, "k")}
-		c.AwaitWaiters("k", 1)
-		going = append(going, c.queueWith(ctx, c.Locker, "k"))
-		staying := c.queue(c.Locker, "k")
-		released := make(chan error, 1)
-		if i%2 == 0 {
-			cancel()
-		}
-		go func() { released <- their.Unlock(c.ctx) }()
-		cancel()
-		for _, w := range going {
-			if a := <-w; a.Err == nil {
-				c.unlock(a.Lease)
-			}
-		}
-		require.NoError(c.T, <-released)
-		c.unlock(locktest.Got(c.T, staying))
-		c.AwaitWaiters("k", 0)
-	}
 	c.Tidy("k")
 }

@@ -93,18 +93,25 @@ func g4Idle(c *harness) {
 	c.unlock(c.serve(holder, waits, nil))
 }
 
-// The grant and the end of the wait race; a waiter that stays must get the lock.
+// The grant and the end of two waits race; a waiter that stays must get the lock.
 func g4Leaves(c *harness) {
 	holder := locktest.Lock(c.T, c.Locker, c.ctx, "k")
-	for range 300 {
+	for i := range 300 {
+		second := c.Locker
+		if i%20 == 0 {
+			second = c.Other
+		}
 		ctx, cancel := context.WithCancel(c.ctx)
-		going, staying := c.queueWith(ctx, c.Locker, "k"), c.queue(c.Locker, "k")
+		going := []<-chan locktest.Acquired{c.queueWith(ctx, c.Locker, "k"), c.queueWith(ctx, second, "k")}
+		staying := c.queue(c.Locker, "k")
 		released := locktest.Go(func() error { return holder.Unlock(c.ctx) })
 		cancel()
-		if a := <-going; a.Err == nil {
-			c.unlock(a.Lease)
-		} else {
-			require.ErrorIs(c.T, a.Err, context.Canceled)
+		for _, w := range going {
+			if a := <-w; a.Err == nil {
+				c.unlock(a.Lease)
+			} else {
+				require.ErrorIs(c.T, a.Err, context.Canceled)
+			}
 		}
 		require.NoError(c.T, <-released)
 		holder = locktest.Got(c.T, staying)
