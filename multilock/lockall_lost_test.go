@@ -63,9 +63,9 @@ func TestLockAll_EndsWithItsShortestLease(t *testing.T) {
 	}
 }
 
-// After a lost answer to the one call for all keys, it is not known whether they are held.
+// After a lost answer to the one call for all keys, it is not known whether they are held, until they are free.
 func TestF6_LockAll_AnswerLost(t *testing.T) {
-	inWorld(t, 1, 1, func(w world) {
+	inWorld(t, 2, 1, func(w world) {
 		link := w.Links[0][0]
 		keys := multilock.Keys(w.rlock(w.Clients(0)[0]), "a", "b")
 		set := w.lockAll(keys)
@@ -76,6 +76,9 @@ func TestF6_LockAll_AnswerLost(t *testing.T) {
 		_, err := multilock.TryLockAll(w.Context(), keys)
 		require.ErrorIs(w, err, holdfast.ErrUnknown)
 		require.NotErrorIs(w, err, holdfast.ErrNotAcquired)
+		set, err = multilock.TryLockAllFor(w.Context(), multilock.Keys(w.rlock(w.Clients(1)[0]), "a", "b"), time.Second)
+		require.NoError(w, err, "they are free, well before the leases would end")
+		require.NoError(w, set.Unlock(w.Context()))
 
 		link.OnReply(redistest.Always(both, redistest.Hold))
 		began := time.Now()

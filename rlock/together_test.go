@@ -1,11 +1,9 @@
 package rlock_test
 
 import (
-	"slices"
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
@@ -18,30 +16,6 @@ import (
 // tryLockAll takes keys with one call, as multilock.LockAll does.
 func tryLockAll(t *testing.T, l *rlock.Locker, keys ...string) ([]*holdfast.Lease, error) {
 	return engine.Of(l).TryLockAll(t.Context(), keys, nil)
-}
-
-// After a lost reply the keys are free, well before the leases would end.
-func TestG5_TryLockAllWhoseReplyIsLost(t *testing.T) {
-	server := redistest.Start(t)
-	proxy := redistest.NewProxy(t, server.Addr())
-	l := userLocker(t, server.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }),
-		holdfast.WithLease(time.Minute))
-	other := userLocker(t, server.Client(t))
-	_, err := tryLockAll(t, other, "x", "y") // so that Redis knows the script, and runs it at the first call
-	require.NoError(t, err)
-	proxy.SwallowReply(1, func(cmd []string) bool { return slices.Contains(cmd, "c") })
-	_, err = tryLockAll(t, l, "a", "b", "c")
-	require.ErrorIs(t, err, holdfast.ErrUnknown)
-	for _, key := range []string{"a", "b", "c"} {
-		lease, err := other.TryLockFor(t.Context(), key, locktest.Patience)
-		require.NoError(t, err)
-		require.NoError(t, lease.Unlock(t.Context()))
-	}
-	again, err := tryLockAll(t, l, "a", "b", "c")
-	require.NoError(t, err)
-	for _, lease := range again {
-		require.NoError(t, lease.Unlock(t.Context()))
-	}
 }
 
 // Leases that were taken together are renewed, lost and released one by one.
