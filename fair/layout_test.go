@@ -13,7 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/internal/locktest"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // After each call, all data in Redis and every message are Redisson's, or have a name that
@@ -73,23 +72,6 @@ func TestLayout(t *testing.T) {
 	r.Only(counter, heartbeats)
 	require.Empty(t, r.Messages, "nobody waits")
 	locktest.Await(t, func() bool { return len(locktest.Channels(t, r.Server)) == 0 })
-}
-
-// A caller that gives up in doubt leaves a tombstone of its own, and nothing else.
-func TestLayoutOfTombstones(t *testing.T) {
-	r := locktest.NewLayout(t)
-	proxy := redistest.NewProxy(t, r.Addr())
-	locker := userLocker(t, r.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }))
-	lost := proxy.SwallowReply(1, func(cmd []string) bool { return cmd[0] == "EVAL" && len(cmd) > 5 }) // Redis does not know the script yet
-	_, err := locker.TryLock(t.Context(), "sku:42")
-	require.ErrorIs(t, err, holdfast.ErrUnknown)
-	<-lost
-	locktest.Await(t, func() bool { return !locktest.Exists(t, r.Server, "sku:42") })
-	name := r.Text("RANDOMKEY")
-	require.Regexp(t, "^holdfast_gone:{sku:42}:"+locktest.OwnerPattern+"$", name)
-	r.Only(name)
-	require.Equal(t, "1", r.Text("GET", name))
-	r.Expires(name, time.Minute)
 }
 
 func userLocker(t testing.TB, c rueidis.Client, opts ...holdfast.Option) *fair.Locker {
