@@ -208,32 +208,3 @@ func TestTwoCallsPerCycle(t *testing.T) {
 		require.Positive(t, did.longest)
 	}
 }
-
-// A cycle on a quorum is two calls to each node and nothing else.
-func TestTwoCallsPerCycleAndNode(t *testing.T) {
-	needServer(t)
-	all, err := startNodes(3)
-	require.NoError(t, err)
-	defer all.stop()
-	l, err := libraries["multilock"].open(task{Addrs: all.addrs()})
-	require.NoError(t, err)
-	defer l.close()
-	everywhere := func(want int64) {
-		for _, s := range all {
-			require.Eventually(t, func() bool {
-				n, err := s.do("EXISTS", "key").AsInt64()
-				return err == nil && n == want
-			}, patience, time.Millisecond)
-		}
-	}
-	once := func() error {
-		err := l.cycle("key")(func() { everywhere(1) })
-		everywhere(0)
-		return err
-	}
-	require.NoError(t, once()) // looks at the nodes, and teaches Redis the scripts
-	did, err := during(all, once)
-	require.NoError(t, err)
-	require.InDelta(t, 2*len(all), did.calls["evalsha"], 0)
-	require.InDelta(t, 2*len(all), did.sent("multilock"), 0)
-}
