@@ -73,9 +73,7 @@ func follow(t *testing.T, replica, master locktest.Server) {
 	host, port, _ := strings.Cut(master.Addr(), ":")
 	replica.Do(t, "REPLICAOF", host, port)
 	locktest.Await(t, func() bool {
-		info := replica.Do(t, "INFO", "replication")
-		text, err := info.ToString()
-		return err == nil && strings.Contains(text, "master_link_status:up")
+		return strings.Contains(locktest.Text(t, replica, "INFO", "replication"), "master_link_status:up")
 	})
 }
 

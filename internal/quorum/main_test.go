@@ -290,11 +290,8 @@ func checked(t *testing.T, n *node, how scripts.CheckMode, of string) scripts.St
 // holders are the holders of "k" on each node; "": none.
 func (r *harness) holders() (all []string) {
 	r.t.Helper()
-	for i := range r.servers {
-		m := r.do(i, "HKEYS", "k")
-		owners, err := m.AsStrSlice()
-		require.NoError(r.t, err)
-		all = append(all, append(owners, "")[0])
+	for _, s := range r.servers {
+		all = append(all, append(locktest.Strings(r.t, s, "HKEYS", "k"), "")[0])
 	}
 	return all
 }

@@ -124,9 +124,7 @@ func beginMisconf(t *testing.T, f locktest.Topology) {
 		require.NoError(t, os.Mkdir(filepath.Join(locktest.Real(s).Dir(), "dump.rdb"), 0o700))
 		s.Do(t, "BGSAVE")
 		locktest.Await(t, func() bool {
-			info := s.Do(t, "INFO", "persistence")
-			text, err := info.ToString()
-			return err == nil && strings.Contains(text, "rdb_last_bgsave_status:err")
+			return strings.Contains(locktest.Text(t, s, "INFO", "persistence"), "rdb_last_bgsave_status:err")
 		})
 	}
 }
