@@ -59,6 +59,9 @@ func (k KeySet) inOrder(ctx context.Context, opts []holdfast.LockOption) ([]lock
 			if reflect.ValueOf(p.locker).Comparable() && other.locker == p.locker { // its keys would follow the order of the two names
 				return nil, errs.Invalid("multilock: %q and %q are of one locker; name all its keys in one call of Keys", other.orderName, p.orderName)
 			}
+			if engine.Paired(engine.Of(p.locker), engine.Of(other.locker)) { // as above
+				return nil, errs.Invalid("multilock: %q and %q are the halves of one read/write lock; lock keys of one of them", other.orderName, p.orderName)
+			}
 		}
 		valid := func(_ context.Context, key string, _ []holdfast.LockOption) error { return check.Key(key) }
 		if e := engine.Of(p.locker); e != nil { // it may have a prefix, and limits

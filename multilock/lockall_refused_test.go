@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/multilock"
 	"github.com/holdfast-go/holdfast/rlock"
+	"github.com/holdfast-go/holdfast/rwlock"
 )
 
 func TestLockAll_RefusesWhatHasNoOrder(t *testing.T) {
@@ -20,6 +21,9 @@ func TestLockAll_RefusesWhatHasNoOrder(t *testing.T) {
 			return func() error { _, err := multilock.LockAll(s.Context(), keys, opts...); return err }
 		}
 		keys := multilock.Keys(s.plain, "a")
+		shared, err := rwlock.New(s.Clients(0)[0])
+		require.NoError(s, err)
+		defer shared.Close()
 		byValue := struct { // cannot be compared
 			holdfast.Locker
 			of []string
@@ -30,6 +34,7 @@ func TestLockAll_RefusesWhatHasNoOrder(t *testing.T) {
 			"OrderName for each": all(keys.And(multilock.Keys(s.queued, "a"))),
 			`two have "x"`:       all(keys.And(multilock.Keys(s.queued, "a")).OrderName("x")),
 			"are of one locker":  all(keys.OrderName("1").And(multilock.Keys(s.plain, "b").OrderName("2"))),
+			"the halves of one":  all(keys.OrderName("1").And(multilock.Keys(shared.RLocker(), "b").OrderName("2")).And(multilock.Keys(shared, "c").OrderName("3"))),
 			"option is nil":      all(keys, nil),
 			"-1ns is negative":   all(keys, holdfast.WaitAtMost(-1)),
 			"empty":              all(multilock.Keys(byValue, "a").OrderName("1").And(multilock.Keys(byValue, "").OrderName("2"))),

@@ -17,6 +17,9 @@ func Pair(readers, writers *Engine) {
 	readers.Calls.ShareClock(writers.Calls)
 }
 
+// Paired reports whether two engines are the halves of a read/write lock.
+func Paired(a, b *Engine) bool { return a != nil && b != nil && (a.readers == b || b.readers == a) }
+
 // pin prepares the entry for a reader beside it. Its hold is no longer handed over: the next writer
 // would be beside that reader.
 func (en *entry) pin() error {

@@ -1,5 +1,4 @@
-// Package contract has a case for each sentence of the public docs, and for each
-// guarantee that needs no fault of its own.
+// Package contract has a case for each promise of the public docs that needs no fault of its own.
 package contract
 
 import (
