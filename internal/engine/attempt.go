@@ -48,8 +48,11 @@ func (a Attempt) Known() error {
 func (e *Engine) Try(ctx context.Context, k *Key, t Terms, reserve int64) Attempt {
 	a, start := acquiring{e, k.Name, e.NewOwner(), t, reserve}, time.Now()
 	reply, err := scripts.AcquireReply{}, errHeldBack
-	if e.Calls.Answering(k.Name) || e.undoingOf(k.Name, false).awaitRoom(ctx) {
-		reply, err = calls.DetachedOf(ctx, e.Calls, k.Name, a, acquiring.send)
+	switch {
+	case e.Calls.Answering(k.Name):
+		reply, err = a.send(ctx)
+	case e.undoingOf(k.Name, false).awaitRoom(ctx):
+		reply, err = calls.Detached(ctx, e.Calls, k.Name, a.send)
 	}
 	e.CallEnded(ctx, k.Name, err)
 	return e.judge(k, a.owner, t, start, reply, err)

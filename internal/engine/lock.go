@@ -166,25 +166,24 @@ func (e *Engine) firstAttempt(ctx context.Context, k *Key, t Terms, onPlace func
 			k.ServeReaders(a.Hold)
 		}
 	}
-	if lease != nil {
-		k.End()
-		k.Unlock()
-		lease, err := e.handOut(ctx, lease)
-		return lease, nil, err
+	var w *Waiter
+	var err error
+	if lease == nil {
+		if err = e.refusal(ctx, k, a, wait); err == nil {
+			w = e.pool.get(t, onPlace, e.Calls.At(a.Start))
+			k.pushEarly(w)
+			e.discipline.Refused(k, w, a)
+		}
 	}
-	err := e.refusal(ctx, k, a, wait)
-	if err != nil {
-		k.End()
-		k.Unlock()
-		e.Undo(a.Orphan)
-		return nil, nil, err
-	}
-	w := e.pool.get(t, onPlace, e.Calls.At(a.Start))
-	k.pushEarly(w)
-	e.discipline.Refused(k, w, a)
 	k.End()
 	k.Unlock()
-	return nil, w, nil
+	switch {
+	case lease != nil:
+		lease, err = e.handOut(ctx, lease)
+	case err != nil:
+		e.Undo(a.Orphan)
+	}
+	return lease, w, err
 }
 
 // refusal says why the caller of a failed first attempt does not wait; nil: it waits. The

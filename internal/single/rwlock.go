@@ -39,7 +39,13 @@ type RWLock struct {
 }
 
 // wish is what Redis may have of the callers that wait for a key.
-type wish struct{ noted atomic.Int64 } // grows whenever it may have been noted; 0: it has not, or has ended
+type wish struct {
+	noted atomic.Int64 // grows whenever a call that notes it is sent, or has not been granted
+	ended atomic.Int64 // what noted was when the last granted call was sent: that call has ended it
+}
+
+// mayLast reports whether Redis may still have it.
+func (w *wish) mayLast() bool { return w.noted.Load() > w.ended.Load() }
 
 var _ interface {
 	engine.AsksPolicy
@@ -73,23 +79,21 @@ func newRWLock(s server, c engine.Config) *RWLock {
 // Acquire takes the lock if others let it, alone or in a batch. If it is refused to waiting
 // callers, they must try again before their wish ends.
 func (r *RWLock) Acquire(ctx context.Context, key, owner string, lease time.Duration, reserve int64) (scripts.AcquireReply, error) {
-	f, w, a := r.fencing, r.wish(key), scripts.ReadWriteAcquireRequest{AcquireRequest: scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease}}
+	f, a := r.fencing, scripts.ReadWriteAcquireRequest{AcquireRequest: scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease}}
 	f.Reserve *= reserve
+	w, sent := r.wish(key)
 	if w == nil {
 		return r.acquires.do(ctx, f, a)
 	}
 	a.Wish = wishLasts
-	noted := w.noted.Load()
 	reply, err := r.acquires.do(ctx, f, a)
-	switch {
-	case err != nil:
-	case reply.OK: // by which the wish has ended, unless another attempt has noted it since
-		w.noted.CompareAndSwap(noted, 0)
-	default:
-		w.noted.Add(1)
-		if reply.Remaining == scripts.NoExpiry || reply.Remaining > wishAgain {
-			reply.Remaining = wishAgain
-		}
+	if err == nil && reply.OK {
+		w.ended.Store(max(w.ended.Load(), sent)) // too low a value, of two calls at the same time, costs a needless call
+		return reply, nil
+	}
+	w.noted.Add(1)
+	if reply.Remaining == scripts.NoExpiry || reply.Remaining > wishAgain {
+		reply.Remaining = wishAgain
 	}
 	return reply, err
 }
@@ -99,27 +103,35 @@ func (r *RWLock) AcquireBeside(ctx context.Context, key, owner, writer string, l
 	return r.ReadWrite.Acquire(ctx, scripts.Fencing{}, scripts.ReadWriteAcquireRequest{AcquireRequest: scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease}, Beside: writer})
 }
 
-// wish returns the wish of the callers that wait for key, which Redis may have from now on; nil:
-// nobody waits.
-func (r *RWLock) wish(key string) *wish {
+// wish returns the wish of the callers that wait for key, for a call that is to note it, and what
+// noted is then; nil: nobody waits.
+func (r *RWLock) wish(key string) (w *wish, noted int64) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	w := r.waiting[key]
-	if w != nil {
-		w.noted.Add(1)
+	if w = r.waiting[key]; w != nil {
+		noted = w.noted.Add(1)
 	}
-	return w
+	return w, noted
+}
+
+// waits reports whether callers wait for key.
+func (r *RWLock) waits(key string) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.waiting[key] != nil
 }
 
 // Release ends a hold, alone or in a batch. Nobody steps back for other processes, as the wishes in Redis say
 // whose turn is next.
 func (r *RWLock) Release(ctx context.Context, e scripts.ReleaseRequest) (scripts.ReleaseReply, error) {
 	h := scripts.ReadWriteReleaseRequest{ReleaseRequest: e}
-	if !r.readers && r.wish(e.Key) != nil {
-		h.Wish = wishLasts
+	if !r.readers {
+		if w, _ := r.wish(e.Key); w != nil {
+			h.Wish = wishLasts
+		}
 	}
 	reply, err := r.releases.do(ctx, none{}, h)
-	if h.Wish > 0 && r.wish(e.Key) == nil { // nobody waits any more, and this may have been later than the withdrawal
+	if h.Wish > 0 && !r.waits(e.Key) { // nobody waits any more, and this may have been later than the withdrawal
 		r.withdraw(e.Key)
 	}
 	reply.Listeners = 0
@@ -152,16 +164,16 @@ func (s wishing) Close() {
 		delete(r.waiting, s.key)
 	}
 	r.mu.Unlock()
-	if s.wish.noted.Load() > 0 {
+	if s.wish.mayLast() {
 		r.withdraw(s.key)
 	}
 }
 
-// withdraw ends a wish in the background, unless others wait by then: it is theirs. If that fails,
-// the wish ends by itself.
+// withdraw ends a wish in the background, unless others wait by then: it is theirs. One that others
+// note during the call ends as well, until their next attempt. If the call fails, the wish ends by itself.
 func (r *RWLock) withdraw(key string) {
 	r.calls.Background(func() {
-		if r.wish(key) == nil {
+		if !r.waits(key) {
 			_ = r.Withdraw(r.calls.Context(), key)
 		}
 	})

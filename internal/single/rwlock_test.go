@@ -2,6 +2,7 @@ package single
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -91,7 +92,7 @@ func TestALateWithdrawalLeavesTheNextWish(t *testing.T) {
 	})
 }
 
-// An answer that comes late does not hide the wish that another attempt has noted meanwhile.
+// Answers that come late, or not at all, do not hide the wish that another attempt has noted meanwhile.
 func TestALateAnswerHidesNoWish(t *testing.T) {
 	withWishes(t, func(r *wishRig) {
 		_, err := r.backend.Release(r.Context(), scripts.ReleaseRequest{Key: "k", Owner: wisher(1)})
@@ -105,6 +106,28 @@ func TestALateAnswerHidesNoWish(t *testing.T) {
 			return reply, err
 		}
 		require.True(r, r.acquire(2))
+		r.waiting.Close()
+		require.False(r, r.wished())
+	})
+}
+
+func TestALostAnswerHidesNoWish(t *testing.T) {
+	withWishes(t, func(r *wishRig) {
+		_, err := r.backend.Release(r.Context(), scripts.ReleaseRequest{Key: "k", Owner: wisher(1)})
+		require.NoError(r, err)
+		acquire := r.backend.acquires.one
+		r.backend.acquires.one = func(ctx context.Context, f scripts.Fencing, a scripts.ReadWriteAcquireRequest) (scripts.AcquireReply, error) {
+			if a.Owner == wisher(2) { // is granted meanwhile
+				require.True(r, r.acquire(3))
+				_, err := acquire(ctx, f, a)
+				require.NoError(r, err)
+				return scripts.AcquireReply{}, errors.New("no answer")
+			}
+			return acquire(ctx, f, a)
+		}
+		_, err = r.backend.Acquire(r.Context(), "k", wisher(2), time.Minute, 1)
+		require.Error(r, err)
+		require.True(r, r.wished())
 		r.waiting.Close()
 		require.False(r, r.wished())
 	})
