@@ -50,9 +50,9 @@ func TestACLUserHasExactlyTheCommandsOfTheScriptsAndOfTheConnection(t *testing.T
 	}{
 		{aclUser(t), scripts.Commands()},
 		{aclUser(t, ofFair), append(scripts.Commands(), scripts.FairCommands()...)},
-		{aclUser(t, ofSemaphore), append(scripts.Commands(), scripts.PermitsCommands()...)},
+		{aclUser(t, ofSemaphore), append(scripts.Commands(), scripts.SemaphoreCommands()...)},
 		{aclUser(t, ofMultilock), scripts.QuorumCommands()},
-		{aclUser(t, ofReadWrite), append(scripts.Commands(), scripts.ReadWriteCommands()...)},
+		{aclUser(t, ofReadWrite), append(scripts.Commands(), scripts.RWLockCommands()...)},
 		{aclUser(t, ofSentinel), append(scripts.Commands(), "role")},
 		{aclUser(t, ofCluster), append(scripts.Commands(), scripts.ClusterCommands()...)},
 	} {

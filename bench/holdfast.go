@@ -16,7 +16,7 @@ import (
 
 // ourCommands are the commands that our scripts call, without the INFO of the quorum's, which
 // INFO counts as well. No subject of ours sends the others itself.
-var ourCommands = slices.DeleteFunc(slices.Concat(scripts.Commands(), scripts.FairCommands(), scripts.PermitsCommands(), scripts.ReadWriteCommands(), scripts.QuorumCommands(), []string{"spublish"}), func(c string) bool {
+var ourCommands = slices.DeleteFunc(slices.Concat(scripts.Commands(), scripts.FairCommands(), scripts.SemaphoreCommands(), scripts.RWLockCommands(), scripts.QuorumCommands(), []string{"spublish"}), func(c string) bool {
 	return strings.HasPrefix(c, "eval") || c == "script|load" || c == "info"
 })
 

@@ -176,7 +176,8 @@ func clients(t *testing.T, srv *redistest.Server, kind string) int {
 
 // calls returns how often the server was asked for a command, refused or not.
 func calls(t *testing.T, srv *redistest.Server, command string) int {
-	return redistest.Calls(locktest.Text(t, srv, "INFO", "commandstats"))[command]
+	run, refused := redistest.Calls(locktest.Text(t, srv, "INFO", "commandstats"))
+	return run[command] + refused[command]
 }
 
 // known returns how many channels the Subscriber remembers.

@@ -50,13 +50,13 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 		wrong("lease", r.vote.acquire, voted, "2", ownA, v)
 		wrong("reserve", acquire, three, ownA, "1000", "1", v, "0")
 		wrong("entries", setEntries, one, ownA, v)
-		wrong("entries", permitsSetEntries, two, ownA, v)
-		wrong("entries", rwSetEntries, two, ownA, v)
-		wrong("lease", permitsAcquire, three, ownA, v, "3", "1")
-		wrong("lease", permitsAcquireEach, three, "3", ownA, v, "3", "1")
-		wrong("lease", permitsRenew, two, v, ownA)
-		wrong("permits", permitsAcquire, three, ownA, "1000", v, "1")
-		wrong("permits", permitsResize, two, v, "c")
+		wrong("entries", semaphoreSetEntries, two, ownA, v)
+		wrong("entries", rwlockSetEntries, two, ownA, v)
+		wrong("lease", semaphoreAcquire, three, ownA, v, "3", "1")
+		wrong("lease", semaphoreAcquireEach, three, "3", ownA, v, "3", "1")
+		wrong("lease", semaphoreRenew, two, v, ownA)
+		wrong("permits", semaphoreAcquire, three, ownA, "1000", v, "1")
+		wrong("permits", semaphoreResize, two, v, "c")
 		if v != "" {
 			wrong("last fence", release, two, ownA, "c", v)
 			wrong("last fence", releaseEach, two, "2", ownA, "", v)
@@ -70,17 +70,17 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 		wrong("incarnation", quorumCheck, []string{marker}, incarnation, "1000", "3", "mark")
 	}
 	for _, n := range []string{"10001", "010", "99999", "100000"} {
-		wrong("permits", permitsAcquire, three, ownA, "1000", n, "1")
-		wrong("permits", permitsResize, two, n, "c")
-		wrong("permits", permitsRenew, two, "1000", n, ownA)
+		wrong("permits", semaphoreAcquire, three, ownA, "1000", n, "1")
+		wrong("permits", semaphoreResize, two, n, "c")
+		wrong("permits", semaphoreRenew, two, "1000", n, ownA)
 	}
-	wrong("entries", rwSetEntries, two, ownA, "100000")
-	wrong("owner", permitsAcquire, three, "", "1000", "3", "1")
-	wrong("owners", permitsRenew, two, "1000")
-	wrong("owners", permitsRenew, two, "1000", "3", ownA, ownA)
-	wrong("owners", permitsRenew, three, "1000", "3", ownA)
-	wrong("third argument", permitsRelease, three, ownA, "c", "x")
-	wrong("third argument", permitsReleaseEach, three, "3", ownA, "c", "x")
+	wrong("entries", rwlockSetEntries, two, ownA, "100000")
+	wrong("owner", semaphoreAcquire, three, "", "1000", "3", "1")
+	wrong("owners", semaphoreRenew, two, "1000")
+	wrong("owners", semaphoreRenew, two, "1000", "3", ownA, ownA)
+	wrong("owners", semaphoreRenew, three, "1000", "3", ownA)
+	wrong("third argument", semaphoreRelease, three, ownA, "c", "x")
+	wrong("third argument", semaphoreReleaseEach, three, "3", ownA, "c", "x")
 	wrong("owner", acquire, two, "", "1000")
 	wrong("owner", acquire, three, "", "1000", "1", "1", "0")
 	for _, owner := range []string{"", clientA, clientA + ":1", ofJ(1), ofA(1)[1:]} {
@@ -123,7 +123,7 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 // unconnected is a client of which any I/O would panic.
 func unconnected() client {
 	n, vote := NewRedis(nil), newVote("m", "r")
-	return client{Redis: n, fair: NewFair(n, settingsOf(clientA)), rw: NewReadWrite(n, clientA), vote: &vote}
+	return client{Redis: n, fair: NewFair(n, settingsOf(clientA)), rw: NewRWLock(n, clientA), vote: &vote}
 }
 
 func TestDoneContextSendsNothing(t *testing.T) {
@@ -183,9 +183,9 @@ func TestF8_BadArguments(t *testing.T) {
 		ask := AcquireRequest{"k", ownA, lease}
 		refused("fence", errOf(n.Acquire(ctx, f, ask)), n.AcquireEach(ctx, f, []AcquireRequest{ask}, make([]Result[AcquireReply], 1)))
 	}
-	beside := ReadWriteAcquireRequest{AcquireRequest: AcquireRequest{"k", ofA(2), lease}, Beside: writer(ofA(1))}
+	beside := RWLockAcquireRequest{AcquireRequest: AcquireRequest{"k", ofA(2), lease}, Beside: writer(ofA(1))}
 	refused("fencing", errOf(c.rw.Acquire(ctx, fencingHour, beside)),
-		c.rw.AcquireEach(ctx, fencingHour, []ReadWriteAcquireRequest{beside}, make([]Result[AcquireReply], 1)))
+		c.rw.AcquireEach(ctx, fencingHour, []RWLockAcquireRequest{beside}, make([]Result[AcquireReply], 1)))
 	for _, entries := range []int{-1, 0, 1e9} {
 		refused("entries", errOf(n.SetEntries(ctx, "k", ownA, Entries{Count: entries})))
 	}

@@ -191,11 +191,11 @@ func foreign() []string {
 func TestF33_ForeignKey(t *testing.T) {
 	asksForAHold := []string{
 		"plain set entries", "plain renew", "plain release", "plain release fenced", "plain give up",
-		"rw set entries", "rw may share", "fair confirm", "fair release", "fair release in doubt", "fair release each", "fair leave", "fair leave each",
-		"permits set entries", "permits set entries plainly", "permits release", "permits release each", "permits give up",
+		"rwlock set entries", "rwlock may share", "fair confirm", "fair release", "fair release in doubt", "fair release each", "fair leave", "fair leave each",
+		"semaphore set entries", "semaphore set entries plainly", "semaphore release", "semaphore release each", "semaphore give up",
 		"quorum set entries", "quorum renew", "quorum end", "quorum end fenced", "quorum end quietly", "quorum end quietly in doubt", "quorum write fence",
 	}
-	readsNoLock := []string{"plain renew", "permits renew", "quorum renew", "fair queue", "quorum check", "quorum check vote", "quorum run id", "rw renew", "rw withdraw"} // a renewal answers
+	readsNoLock := []string{"plain renew", "semaphore renew", "quorum renew", "fair queue", "quorum check", "quorum check vote", "quorum run id", "rwlock renew", "rwlock withdraw"} // a renewal answers
 	eachFamily(t, func(t *testing.T, f family, r *harness) {
 		c, alike := f.user(t, r.s, r.vote, "least"), "HSET"
 		if f.name == permitted.name {

@@ -19,7 +19,7 @@ import (
 type client struct {
 	*Redis
 	fair       *Fair
-	rw         *ReadWrite
+	rw         *RWLock
 	vote       *Vote
 	ctx        context.Context
 	key, owner string
@@ -138,7 +138,7 @@ var ofQuorum = family{
 }
 
 var permitted = family{
-	name: "permits", commands: PermitsCommands(), keys: "~k ~holdfast_gone:* ~holdfast_permits:*",
+	name: "semaphore", commands: SemaphoreCommands(), keys: "~k ~holdfast_gone:* ~holdfast_permits:*",
 	needless: []string{"publish", "set"}, situations: []string{"free", "permit held", "permits taken", "leases ended", "resized"},
 	calls: map[string]call{
 		"acquire": func(c client) error { return errOf(c.permits().Acquire(c.ctx, AcquireRequest{c.key, c.owner, lease})) },
@@ -173,7 +173,7 @@ var permitted = family{
 }
 
 // permits are of keys with two.
-func (c client) permits() *Permits { return NewPermits(c.Redis, 2) }
+func (c client) permits() *Semaphore { return NewSemaphore(c.Redis, 2) }
 
 func setsEntries(c client) error {
 	return errOf(c.SetEntries(c.ctx, c.key, c.owner, Entries{Count: 2}))
@@ -233,7 +233,7 @@ func (f family) user(t *testing.T, s *redistest.Server, vote *Vote, name string,
 func clientOn(n *Redis, vote *Vote) client {
 	settings := settingsOf(clientA)
 	fencing(10)(&settings)
-	return client{Redis: n, fair: NewFair(n, settings), rw: NewReadWrite(n, clientA), vote: vote}
+	return client{Redis: n, fair: NewFair(n, settings), rw: NewRWLock(n, clientA), vote: vote}
 }
 
 // situations are what a call of client A for its owner 1 may find.
@@ -253,7 +253,7 @@ var situations = map[string]func(r *harness){
 	"leases ended":  func(r *harness) { r.permits(2, ofA(1), ofB(1)); r.endPermits() },
 	"resized": func(r *harness) {
 		r.permits(2, ofA(1))
-		require.NoError(r.t, NewPermits(r.redis, 2).Resize(bounded(r.t), "k", 5))
+		require.NoError(r.t, NewSemaphore(r.redis, 2).Resize(bounded(r.t), "k", 5))
 	},
 	"not checked": func(r *harness) { r.s.Do(r.t, "DEL", marker) },
 	"read":        func(r *harness) { r.shares(ofA(1), ofB(1)) },
@@ -276,7 +276,7 @@ var situations = map[string]func(r *harness){
 // permits has owners take permits of the key, of which it has n, with labels.
 func (r *harness) permits(n int, owners ...string) {
 	r.t.Helper()
-	p := NewPermits(NewRedisWith(r.redis.client, RedisSettings{Label: "label"}), n)
+	p := NewSemaphore(NewRedisWith(r.redis.client, RedisSettings{Label: "label"}), n)
 	for _, owner := range owners {
 		require.True(r.t, must(p.Acquire(bounded(r.t), AcquireRequest{"k", owner, lease}))(r.t).OK)
 	}

@@ -94,7 +94,7 @@ func TestClusterRenewsWhileASlotMoves(t *testing.T) {
 func TestClusterRenewsPermitsWhileASlotMoves(t *testing.T) {
 	redistest.NeedRedis7(t, "6.2 does not count errors")
 	c, n := onCluster(t, 2, 0)
-	p := NewPermits(n, 2)
+	p := NewSemaphore(n, 2)
 	var keys, owners, moved []string
 	for i := range 25 {
 		keys, owners = append(keys, fmt.Sprint("{tag}", i)), append(owners, ofA(i))

@@ -59,11 +59,11 @@ var more = map[string]func(r *harness){
 	},
 	"permits elsewhere": func(r *harness) { r.permits(3, ofB(1)) },
 	"no label": func(r *harness) {
-		p := NewPermits(r.redis, 2)
+		p := NewSemaphore(r.redis, 2)
 		must(p.Acquire(bounded(r.t), AcquireRequest{"k", ofB(1), lease}))(r.t)
 		must(p.Acquire(bounded(r.t), AcquireRequest{"k", ofB(2), lease}))(r.t)
 	},
-	"permit listener":    func(r *harness) { r.permits(2, ofA(1)); r.subscribe(PermitsChannel("k")) },
+	"permit listener":    func(r *harness) { r.permits(2, ofA(1)); r.subscribe(SemaphoreChannel("k")) },
 	"permit, no message": func(r *harness) { r.permits(2, ofA(1)); r.s.Do(r.t, "ACL", "SETUSER", "default", "-publish") },
 	"other set":          func(r *harness) { r.s.Do(r.t, "ZADD", "k", "1", "x") },
 	"string":             func(r *harness) { r.s.Do(r.t, "SET", "k", "x") },
@@ -79,7 +79,7 @@ var more = map[string]func(r *harness){
 		r.shares(writer(ofB(1)))
 		r.s.Do(r.t, "SET", timeout("k", writer(ofB(1))), "1 a b", "KEEPTTL")
 	},
-	"listening writer": func(r *harness) { r.shares(writer(ofA(1))); r.subscribe(ReadWriteChannel("k")) },
+	"listening writer": func(r *harness) { r.shares(writer(ofA(1))); r.subscribe(RWLockChannel("k")) },
 	"silent writer":    func(r *harness) { r.shares(writer(ofA(1))); r.s.Do(r.t, "ACL", "SETUSER", "default", "-publish") },
 }
 
@@ -97,7 +97,7 @@ func record(t *testing.T) map[string][]recorded {
 					bring(h)
 					_ = call(c.wants(t, "k", ofA(1)))
 					h.s.Do(t, "ACL", "SETUSER", "default", "+publish")
-					h.unsubscribe(Channel("k"), PermitsChannel("k"), ReadWriteChannel("k"))
+					h.unsubscribe(Channel("k"), SemaphoreChannel("k"), RWLockChannel("k"))
 				}
 			}
 		}
@@ -239,7 +239,7 @@ func fits(reply string, m rueidis.RedisMessage) bool {
 // Header, body and Go wrapper of each script say the same.
 func TestContracts(t *testing.T) {
 	calls := record(t)
-	commands := map[string]map[string]bool{"plain": {}, "fair": {}, "permits": {}, "quorum": {"script|load": true}, "rw": {}}
+	commands := map[string]map[string]bool{"plain": {}, "fair": {}, "semaphore": {}, "quorum": {"script|load": true}, "rwlock": {}}
 	shared := map[string][]string{ // what other kinds of lock use of plain
 		"renew": {"fair"}, "set_entries": {"fair", "quorum"}, "release_each": {"quorum"}, "force_release": {"quorum"}, "inspect": {"quorum"},
 	}
@@ -282,7 +282,7 @@ func TestContracts(t *testing.T) {
 			}
 		})
 	}
-	for kind, listed := range map[string][]string{"plain": Commands(), "fair": FairCommands(), "permits": PermitsCommands(), "quorum": QuorumCommands(), "rw": ReadWriteCommands()} {
+	for kind, listed := range map[string][]string{"plain": Commands(), "fair": FairCommands(), "semaphore": SemaphoreCommands(), "quorum": QuorumCommands(), "rwlock": RWLockCommands()} {
 		used := append(slices.Collect(maps.Keys(commands[kind])), "eval", "evalsha")
 		require.ElementsMatch(t, used, listed, kind)
 	}

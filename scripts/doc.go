@@ -3,9 +3,9 @@
 // ARGV or a raw reply. The layout is Redisson's, so that Java programs share the locks.
 //
 // It is exported for the other packages of this module. Only these are stable: the names of
-// keys and channels with what they hold, [Channel], [PermitsChannel], [ReadWriteChannel],
+// keys and channels with what they hold, [Channel], [SemaphoreChannel], [RWLockChannel],
 // and what a Redis user must be allowed to do: [Commands], [FairCommands],
-// [PermitsCommands], [ReadWriteCommands], [QuorumCommands]. Everything else may change with
+// [SemaphoreCommands], [RWLockCommands], [QuorumCommands]. Everything else may change with
 // any release.
 //
 // # What is in Redis
@@ -16,7 +16,7 @@
 // not run out count. An owner is client-uuid:number. A hash with another field, or with more than one,
 // is not a lock but somebody's data: acquires, heartbeats, Inspect and ForceRelease refuse it, and nothing
 // here changes it. The same goes for read/write locks, which have a field mode, and for a lock in the
-// calls of [ReadWrite]. The list and the sorted set of a queue name the same owners and vanish with the
+// calls of [RWLock]. The list and the sorted set of a queue name the same owners and vanish with the
 // last of them. If all waiters die, they expire a week after the last enter into an empty queue or
 // beside Java, or heartbeat that moved scores on; a turn of a Java waiter postpones that. The
 // heartbeats expire.
@@ -30,7 +30,7 @@
 // files: they do with each of many locks what acquire does with one. "go run ./hack/printscript
 // fair_release" prints a script as Redis runs it.
 //
-// The Go calls are methods of [Redis], [Fair], [Permits] and [ReadWrite] in this one package: separate
+// The Go calls are methods of [Redis], [Fair], [Semaphore] and [RWLock] in this one package: separate
 // packages would have to export the runner, the parsers and most names to each other.
 //
 //	Acquire        free -> held by the owner, one entry, for one lease; with fence numbers that only grow, if asked
@@ -63,7 +63,7 @@
 // Here, too, AcquireEach, ReleaseEach, LeaveEach and InspectEach are for several keys, and an
 // owner enters once in its life. Renew and SetEntries are those of Redis.
 //
-// The verbs of [Permits] are those of [Redis] without fences and AcquireAll, for as many owners as the key
+// The verbs of [Semaphore] are those of [Redis] without fences and AcquireAll, for as many owners as the key
 // has permits. In addition:
 //
 //	Resize         the key has another number of permits, whatever lockers say
@@ -72,7 +72,7 @@
 // entry whose lease has ended is still there: Renew never moves such a score. The next acquire
 // removes these entries, with their labels, 100 at a time.
 //
-// The verbs of [ReadWrite] are those of [Redis] without AcquireAll, for one writer or several readers. In
+// The verbs of [RWLock] are those of [Redis] without AcquireAll, for one writer or several readers. In
 // addition:
 //
 //	Withdraw       a client waits -> it does not

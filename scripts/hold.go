@@ -41,8 +41,8 @@ type Holder struct {
 	Mode      string        // of a read/write lock: read or write
 	Readers   int           // of a read/write lock
 	Waiting   int           // of Fair: how many wait, the dead included, also if the key is free
-	Permits   int           // of Permits: how many there are; 0 if that is not agreed, as the key is idle
-	Holders   []Holder      // of Permits: all, the first to end first
+	Permits   int           // of semaphores: how many there are; 0 if that is not agreed, as the key is idle
+	Holders   []Holder      // of semaphores: all, the first to end first
 }
 
 // Inspect returns the holder of key; the zero Holder if it is free.

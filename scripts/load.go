@@ -28,7 +28,7 @@ func (s script) onShards() script {
 
 var shardCommands = strings.NewReplacer("'PUBLISH'", "'SPUBLISH'", "'NUMSUB'", "'SHARDNUMSUB'")
 
-//go:embed plain/*.lua fair/*.lua permits/*.lua quorum/*.lua rw/*.lua parts/*.lua
+//go:embed plain/*.lua fair/*.lua semaphore/*.lua quorum/*.lua rwlock/*.lua parts/*.lua
 var files embed.FS
 
 // loaded holds the text of each script by its name; immutable after init.
@@ -129,9 +129,9 @@ func FairCommands() []string {
 		"zadd", "zcard", "zcount", "zrem", "zremrangebyrank", "zscore")
 }
 
-// PermitsCommands returns the commands that a Redis user needs for the scripts of permits, in lower
+// SemaphoreCommands returns the commands that a Redis user needs for the scripts of permits, in lower
 // case.
-func PermitsCommands() []string {
+func SemaphoreCommands() []string {
 	return []string{
 		"eval", "evalsha",
 		"del", "exists", "hdel", "hexists", "hget", "hmget", "hrandfield", "hset", "pexpire", "publish", "set", "time",
@@ -139,9 +139,9 @@ func PermitsCommands() []string {
 	}
 }
 
-// ReadWriteCommands returns the commands that a Redis user needs for the scripts of
+// RWLockCommands returns the commands that a Redis user needs for the scripts of
 // read/write locks, in lower case.
-func ReadWriteCommands() []string {
+func RWLockCommands() []string {
 	return append(slices.DeleteFunc(Commands(), func(c string) bool { return c == "hrandfield" }), "hgetall")
 }
 

@@ -16,7 +16,7 @@ func TestNames(t *testing.T) {
 		require.Equal(t, "holdfast_gone:"+braced+":o", tombstone(key, "o"))
 		require.Equal(t, token, counter(key))
 		require.Equal(t, "holdfast_permits:"+braced, permitRecord(key))
-		require.Equal(t, "holdfast_permits_channel:"+braced, PermitsChannel(key))
+		require.Equal(t, "holdfast_permits_channel:"+braced, SemaphoreChannel(key))
 		require.Equal(t, "redisson_lock_queue:"+braced, queue(key))
 		require.Equal(t, []string{
 			key, "redisson_lock_queue:" + braced, "redisson_lock_timeout:" + braced, "holdfast_heartbeat:" + braced, token,
@@ -46,7 +46,7 @@ func FuzzNames(f *testing.F) {
 		f.Add(key, ownA)
 	}
 	f.Fuzz(func(t *testing.T, key, owner string) {
-		names := append(appendFairKeys(nil, key)[1:], permitRecord(key), Channel(key), PermitsChannel(key), tombstone(key, owner))
+		names := append(appendFairKeys(nil, key)[1:], permitRecord(key), Channel(key), SemaphoreChannel(key), tombstone(key, owner))
 		// Redisson's rule keeps a slot together unless the key has braces
 		// without being a proper hash tag.
 		if key != "" && (!strings.ContainsAny(key, "{}") || tag(key) != key) {

@@ -14,13 +14,13 @@ func withMistake(s script) script {
 	case planted.ReviveLost && s == renew:
 		return scriptOf(strings.Replace(s.text, "call('HEXISTS', key, ARGV[i + 1])",
 			"call('EXISTS', key) == 0 and call('HSET', key, ARGV[i + 1], '1') or call('HEXISTS', key, ARGV[i + 1])", 1))
-	case planted.ReviveLost && s == permitsRenew:
+	case planted.ReviveLost && s == semaphoreRenew:
 		return scriptOf(strings.NewReplacer("not ends or tonumber(ends) <= now", "false", "'XX', ", "", "'WITHSCORES')[2])", "'WITHSCORES')[2] or 0)").Replace(s.text))
-	case planted.OneMore && (s == permitsAcquire || s == permitsAcquireEach):
+	case planted.OneMore && (s == semaphoreAcquire || s == semaphoreAcquireEach):
 		return scriptOf(strings.Replace(s.text, "taken >= tonumber(agreed)", "taken > tonumber(agreed)", 1))
-	case planted.WriteBeside && (s == rwAcquire || s == rwAcquireEach):
+	case planted.WriteBeside && (s == rwlockAcquire || s == rwlockAcquireEach):
 		return scriptOf(strings.Replace(s.text, "mode == 'write' or mode and writes then", "mode == 'write' then", 1))
-	case planted.NoWishes && (s == rwAcquire || s == rwAcquireEach):
+	case planted.NoWishes && (s == rwlockAcquire || s == rwlockAcquireEach):
 		return scriptOf(strings.Replace(s.text, "or not writes and not ours_next)", "or false)", 1))
 	case planted.LastFirst && s == fairEnter:
 		return scriptOf(strings.Replace(s.text, "'RPUSH'", "'LPUSH'", 1))

@@ -63,7 +63,7 @@ func NewRedisWith(client rueidis.Client, s RedisSettings) *Redis {
 	return n
 }
 
-// onRedis is what Fair, Permits and ReadWrite have of their Redis.
+// onRedis is what Fair, Semaphore and RWLock have of their Redis.
 type onRedis struct{ redis *Redis } // immutable
 
 // EvictionPolicy is [Redis.EvictionPolicy].

@@ -20,8 +20,8 @@ func (c *checkup) layouts() []layout {
 	redis := scripts.NewRedis(c.Client)
 	return []layout{
 		{"a lock of rlock or fair", "doctor without --read and --permits", c.fair || !c.read && !c.permits, redis.Inspect},
-		{"a read/write lock", "doctor --read", c.read, scripts.NewReadWrite(redis, "").Inspect},
-		{"a semaphore", "doctor --permits", c.permits, scripts.NewPermits(redis, 1).Inspect},
+		{"a read/write lock", "doctor --read", c.read, scripts.NewRWLock(redis, "").Inspect},
+		{"a semaphore", "doctor --permits", c.permits, scripts.NewSemaphore(redis, 1).Inspect},
 	}
 }
 

@@ -164,7 +164,7 @@ func (c *checkup) needs() []need {
 		helper(check.ScoresPrefix, "", "zadd", "zcard", "zcount", "zrem", "zremrangebyrank", "zscore"),
 		helper(check.HeartbeatsPrefix, "", "exists", "hset", "pexpire"),
 	}}
-	permitChannel := scripts.PermitsChannel(key)
+	permitChannel := scripts.SemaphoreChannel(key)
 	permitChannels, _, _ := strings.Cut(permitChannel, ":")
 	permits := need{"semaphores, run --permits and resize", true, []access{
 		{"", "", []string{"time"}},
@@ -172,7 +172,7 @@ func (c *checkup) needs() []need {
 		{"&" + permitChannels + ":*", permitChannel, []string{"publish", "subscribe"}},
 		helper(check.PermitsPrefix, "", "del", "exists", "hdel", "hexists", "hget", "hmget", "hrandfield", "hset", "pexpire"),
 	}}
-	rwChannel := scripts.ReadWriteChannel(key)
+	rwChannel := scripts.RWLockChannel(key)
 	rwChannels, _, _ := strings.Cut(rwChannel, ":")
 	readWrite := need{"read/write locks, run --read and run --write", true, []access{
 		{"", "", []string{"time"}},

@@ -120,7 +120,7 @@ func TestDoctorAsksForRightsWithAllArguments(t *testing.T) {
 			}
 		}
 	}
-	for _, command := range slices.Concat(scripts.FairCommands(), scripts.PermitsCommands(), scripts.ReadWriteCommands(), scripts.ClusterCommands()) {
+	for _, command := range slices.Concat(scripts.FairCommands(), scripts.SemaphoreCommands(), scripts.RWLockCommands(), scripts.ClusterCommands()) {
 		require.True(t, asked[command], command)
 	}
 	for command := range asked {

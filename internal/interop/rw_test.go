@@ -25,7 +25,7 @@ func (p rw) writer(a *agent) hand { return a.hand(p, "writer "+p.key, "write", p
 // waiting returns when so many clients wait.
 func (p rw) waiting(n int64) {
 	p.Helper()
-	locktest.Await(p, func() bool { return listeners(p, p.s, scripts.ReadWriteChannel(p.key)) == n })
+	locktest.Await(p, func() bool { return listeners(p, p.s, scripts.RWLockChannel(p.key)) == n })
 }
 
 // eachWay runs a case with either language as one.
@@ -53,9 +53,9 @@ func (p rw) woken(from <-chan answer) (late int) {
 		return 0
 	case <-time.After(2 * time.Second):
 	}
-	p.s.of(p, p.key).Do(p, "PUBLISH", scripts.ReadWriteChannel(p.key), "1")
+	p.s.of(p, p.key).Do(p, "PUBLISH", scripts.RWLockChannel(p.key), "1")
 	if p.s.clustered() {
-		p.s.of(p, p.key).Do(p, "SPUBLISH", scripts.ReadWriteChannel(p.key), "1")
+		p.s.of(p, p.key).Do(p, "SPUBLISH", scripts.RWLockChannel(p.key), "1")
 	}
 	got(p, from)
 	return 1

@@ -38,9 +38,9 @@ func Queued(t testing.TB, s Redis, key string) []string {
 func (d Kind) Channel(key string) string {
 	switch {
 	case d.Permits:
-		return scripts.PermitsChannel(key)
+		return scripts.SemaphoreChannel(key)
 	case d.ReadWrite:
-		return scripts.ReadWriteChannel(key)
+		return scripts.RWLockChannel(key)
 	}
 	return scripts.Channel(key)
 }

@@ -189,14 +189,14 @@ var scriptNames = sync.OnceValue(func() map[string]string {
 	names := map[string]string{}
 	for name, text := range scripts.Scripts() {
 		name, _, _ = strings.Cut(name, "/")
-		name = strings.TrimPrefix(name, "permits_")
+		name = strings.TrimPrefix(name, "semaphore_")
 		switch name {
 		case "release", "release_each":
 			name = "end"
-		case "rw_release", "rw_release_each":
+		case "rwlock_release", "rwlock_release_each":
 			name = "end_shared"
 		}
-		name = strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(name, "fair_"), "quorum_"), "rw_")
+		name = strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(name, "fair_"), "quorum_"), "rwlock_")
 		name = strings.TrimSuffix(strings.TrimSuffix(name, "_each"), "_fenced")
 		names[sha(text)] = strings.Replace(name, "leave", "give_up", 1)
 	}
@@ -282,8 +282,8 @@ func (c *TellingContext) Done() <-chan struct{} {
 func ScriptCalls(t *testing.T, s Topology) int {
 	var all []int
 	for _, one := range s {
-		calls := redistest.Calls(Text(t, one, "INFO", "commandstats"))
-		all = append(all, calls["eval"]+calls["evalsha"])
+		run, _ := redistest.Calls(Text(t, one, "INFO", "commandstats"))
+		all = append(all, run["eval"]+run["evalsha"])
 	}
 	return SeenByMost(all)
 }

@@ -103,20 +103,16 @@ func (s *Server) Do(t testing.TB, args ...string) rueidis.RedisMessage {
 	return m
 }
 
-var timesAsked = regexp.MustCompile(`\b(?:rejected_)?calls=(\d+)`)
+var commandStats = regexp.MustCompile(`(?m)^cmdstat_([^:]+):calls=(\d+)(?:.*rejected_calls=(\d+))?`)
 
-// Calls is how often a server was asked for each command, refusals included, by its answer to
-// INFO commandstats.
-func Calls(info string) map[string]int {
-	calls := map[string]int{}
-	for line := range strings.Lines(info) {
-		name, stats, _ := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":")
-		for _, asked := range timesAsked.FindAllStringSubmatch(stats, -1) {
-			n, _ := strconv.Atoi(asked[1])
-			calls[name] += n
-		}
+// Calls is how often a server has run each command, and refused to, by its answer to INFO commandstats.
+func Calls(info string) (run, refused map[string]int) {
+	run, refused = map[string]int{}, map[string]int{}
+	for _, m := range commandStats.FindAllStringSubmatch(info, -1) {
+		run[m[1]], _ = strconv.Atoi(m[2])
+		refused[m[1]], _ = strconv.Atoi(m[3])
 	}
-	return calls
+	return run, refused
 }
 
 func loading(err error) bool {

@@ -26,14 +26,14 @@ const (
 // RWLock is a [racing.Backend] on one Redis for one half of a read/write lock: the readers or the
 // writers. Acquires go out in batches, and so do releases with what gives up owners. While the
 // race for a key has a subscription, its callers wait, and Redis has a wish of this half. Its
-// other methods are those of [scripts.ReadWrite].
+// other methods are those of [scripts.RWLock].
 type RWLock struct {
-	*scripts.ReadWrite
+	*scripts.RWLock
 	server
 	fencing  scripts.Fencing // of a hold with one fence; immutable
 	readers  bool            // is the half of the readers
-	acquires *batcher[scripts.Fencing, scripts.ReadWriteAcquireRequest, scripts.AcquireReply]
-	releases *batcher[none, scripts.ReadWriteReleaseRequest, scripts.ReleaseReply]
+	acquires *batcher[scripts.Fencing, scripts.RWLockAcquireRequest, scripts.AcquireReply]
+	releases *batcher[none, scripts.RWLockReleaseRequest, scripts.ReleaseReply]
 	mu       sync.RWMutex
 	waiting  map[string]*wish // by key; guarded by mu
 }
@@ -68,18 +68,18 @@ func NewRWLock(client rueidis.Client, c engine.Config) (readers, writers *engine
 
 func newRWLock(s server, c engine.Config) *RWLock {
 	r := &RWLock{
-		ReadWrite: scripts.NewReadWrite(s.redis, c.Client), server: s, fencing: fencing(c),
+		RWLock: scripts.NewRWLock(s.redis, c.Client), server: s, fencing: fencing(c),
 		readers: c.SharedHolds, waiting: make(map[string]*wish),
 	}
-	r.acquires = newBatcher(fewOn(s.redis), s.calls.Go, r.ReadWrite.Acquire, r.AcquireEach)
-	r.releases = batchOf(s, r.ReadWrite.Release, r.ReleaseEach)
+	r.acquires = newBatcher(fewOn(s.redis), s.calls.Go, r.RWLock.Acquire, r.AcquireEach)
+	r.releases = batchOf(s, r.RWLock.Release, r.ReleaseEach)
 	return r
 }
 
 // Acquire takes the lock if others let it, alone or in a batch. If it is refused to waiting
 // callers, they must try again before their wish ends.
 func (r *RWLock) Acquire(ctx context.Context, key, owner string, lease time.Duration, reserve int64) (scripts.AcquireReply, error) {
-	f, a := r.fencing, scripts.ReadWriteAcquireRequest{AcquireRequest: scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease}}
+	f, a := r.fencing, scripts.RWLockAcquireRequest{AcquireRequest: scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease}}
 	f.Reserve *= reserve
 	w, sent := r.wish(key)
 	if w == nil {
@@ -100,7 +100,7 @@ func (r *RWLock) Acquire(ctx context.Context, key, owner string, lease time.Dura
 
 // AcquireBeside takes the lock for a reader that writer calls.
 func (r *RWLock) AcquireBeside(ctx context.Context, key, owner, writer string, lease time.Duration) (scripts.AcquireReply, error) {
-	return r.ReadWrite.Acquire(ctx, scripts.Fencing{}, scripts.ReadWriteAcquireRequest{AcquireRequest: scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease}, Beside: writer})
+	return r.RWLock.Acquire(ctx, scripts.Fencing{}, scripts.RWLockAcquireRequest{AcquireRequest: scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease}, Beside: writer})
 }
 
 // wish returns the wish of the callers that wait for key, for a call that is to note it, and what
@@ -124,7 +124,7 @@ func (r *RWLock) waits(key string) bool {
 // Release ends a hold, alone or in a batch. Nobody steps back for other processes, as the wishes in Redis say
 // whose turn is next.
 func (r *RWLock) Release(ctx context.Context, e scripts.ReleaseRequest) (scripts.ReleaseReply, error) {
-	h := scripts.ReadWriteReleaseRequest{ReleaseRequest: e}
+	h := scripts.RWLockReleaseRequest{ReleaseRequest: e}
 	if !r.readers {
 		if w, _ := r.wish(e.Key); w != nil {
 			h.Wish = wishLasts
@@ -144,7 +144,7 @@ func (r *RWLock) Subscribe(key string) racing.Subscription {
 	r.mu.Lock()
 	r.waiting[key] = w
 	r.mu.Unlock()
-	return wishing{r.subscriber.Subscribe(scripts.ReadWriteChannel(key)), r, key, w}
+	return wishing{r.subscriber.Subscribe(scripts.RWLockChannel(key)), r, key, w}
 }
 
 // wishing is the subscription of callers that wait for a key, and have a wish while they do.

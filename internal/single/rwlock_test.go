@@ -63,7 +63,7 @@ func TestALateReleaseLeavesNoWish(t *testing.T) {
 	withWishes(t, func(r *wishRig) {
 		b, goOn, over := r.backend, make(chan bool), make(chan error)
 		release := b.releases.one
-		b.releases.one = func(ctx context.Context, k none, e scripts.ReadWriteReleaseRequest) (scripts.ReleaseReply, error) {
+		b.releases.one = func(ctx context.Context, k none, e scripts.RWLockReleaseRequest) (scripts.ReleaseReply, error) {
 			<-goOn
 			return release(ctx, k, e)
 		}
@@ -98,7 +98,7 @@ func TestALateAnswerHidesNoWish(t *testing.T) {
 		_, err := r.backend.Release(r.Context(), scripts.ReleaseRequest{Key: "k", Owner: wisher(1)})
 		require.NoError(r, err)
 		acquire := r.backend.acquires.one
-		r.backend.acquires.one = func(ctx context.Context, f scripts.Fencing, a scripts.ReadWriteAcquireRequest) (scripts.AcquireReply, error) {
+		r.backend.acquires.one = func(ctx context.Context, f scripts.Fencing, a scripts.RWLockAcquireRequest) (scripts.AcquireReply, error) {
 			reply, err := acquire(ctx, f, a)
 			if a.Owner == wisher(2) {
 				require.False(r, r.acquire(3))
@@ -116,7 +116,7 @@ func TestALostAnswerHidesNoWish(t *testing.T) {
 		_, err := r.backend.Release(r.Context(), scripts.ReleaseRequest{Key: "k", Owner: wisher(1)})
 		require.NoError(r, err)
 		acquire := r.backend.acquires.one
-		r.backend.acquires.one = func(ctx context.Context, f scripts.Fencing, a scripts.ReadWriteAcquireRequest) (scripts.AcquireReply, error) {
+		r.backend.acquires.one = func(ctx context.Context, f scripts.Fencing, a scripts.RWLockAcquireRequest) (scripts.AcquireReply, error) {
 			if a.Owner == wisher(2) { // is granted meanwhile
 				require.True(r, r.acquire(3))
 				_, err := acquire(ctx, f, a)

@@ -14,9 +14,9 @@ import (
 
 // Semaphore is a [racing.Backend] of keys that several owners may hold at the same time, on one
 // Redis. Acquires go out in batches, and so do releases with what gives up owners. Its other
-// methods are those of [scripts.Permits].
+// methods are those of [scripts.Semaphore].
 type Semaphore struct {
-	*scripts.Permits
+	*scripts.Semaphore
 	server
 	n        int // permits of a key; immutable
 	acquires *batcher[none, scripts.AcquireRequest, scripts.AcquireReply]
@@ -29,9 +29,9 @@ var _ engine.AsksPolicy = (*Semaphore)(nil)
 func NewSemaphore(client rueidis.Client, c engine.Config, n int) (*engine.Engine, *Semaphore) {
 	c.ManyHolds = true
 	p := &Semaphore{server: connect(client, c), n: n}
-	p.Permits = scripts.NewPermits(p.redis, n)
-	p.acquires = batchOf(p.server, p.Permits.Acquire, p.AcquireEach)
-	p.releases = batchOf(p.server, p.Permits.Release, p.ReleaseEach)
+	p.Semaphore = scripts.NewSemaphore(p.redis, n)
+	p.acquires = batchOf(p.server, p.Semaphore.Acquire, p.AcquireEach)
+	p.releases = batchOf(p.server, p.Semaphore.Release, p.ReleaseEach)
 	return racing.New(p, c), p
 }
 
@@ -58,5 +58,5 @@ func (p *Semaphore) Release(ctx context.Context, h scripts.ReleaseRequest) (scri
 
 // Subscribe listens to the releases of key.
 func (p *Semaphore) Subscribe(key string) racing.Subscription {
-	return p.subscriber.Subscribe(scripts.PermitsChannel(key))
+	return p.subscriber.Subscribe(scripts.SemaphoreChannel(key))
 }

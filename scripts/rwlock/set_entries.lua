@@ -1,4 +1,4 @@
--- rw_set_entries: set the number of entries of a hold of a read/write lock, as a nested entry begins or ends, and the label of its owner.
+-- rwlock_set_entries: set the number of entries of a hold of a read/write lock, as a nested one begins or ends, and the label of its owner.
 -- The expiries stay as they are.
 -- KEYS[1]  the lock, hash: mode -> read or write, owner -> count
 -- KEYS[2]  the owner's timeout key, string: 1, and behind a space the label

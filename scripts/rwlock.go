@@ -11,34 +11,34 @@ import (
 )
 
 var (
-	rwAcquire      = load("rw/acquire.lua")
-	rwAcquireEach  = loadEach("rw/acquire.lua")
-	rwRelease      = load("rw/release.lua")
-	rwReleaseEach  = loadEach("rw/release.lua")
-	rwRenew        = load("rw/renew.lua")
-	rwSetEntries   = load("rw/set_entries.lua")
-	rwInspect      = showing("rw/inspect.lua")
-	rwShare        = load("rw/share.lua")
-	rwForceRelease = load("rw/force_release.lua")
-	rwWithdraw     = load("rw/withdraw.lua")
+	rwlockAcquire      = load("rwlock/acquire.lua")
+	rwlockAcquireEach  = loadEach("rwlock/acquire.lua")
+	rwlockRelease      = load("rwlock/release.lua")
+	rwlockReleaseEach  = loadEach("rwlock/release.lua")
+	rwlockRenew        = load("rwlock/renew.lua")
+	rwlockSetEntries   = load("rwlock/set_entries.lua")
+	rwlockInspect      = showing("rwlock/inspect.lua")
+	rwlockShare        = load("rwlock/share.lua")
+	rwlockForceRelease = load("rwlock/force_release.lua")
+	rwlockWithdraw     = load("rwlock/withdraw.lua")
 )
 
 // WriteSuffix ends the owners of writers.
 const WriteSuffix = ":write"
 
-// ReadWrite runs the scripts of read/write locks on one Redis, for one client of readers or of
+// RWLock runs the scripts of read/write locks on one Redis, for one client of readers or of
 // writers. Its methods are like those of [Redis].
-type ReadWrite struct {
+type RWLock struct {
 	onRedis
 	client string // the start of its owners, and the name of its wishes; immutable
 }
 
-// NewReadWrite returns a ReadWrite on redis. It does no I/O.
-func NewReadWrite(redis *Redis, client string) *ReadWrite { return &ReadWrite{onRedis{redis}, client} }
+// NewRWLock returns a RWLock on redis. It does no I/O.
+func NewRWLock(redis *Redis, client string) *RWLock { return &RWLock{onRedis{redis}, client} }
 
-// ReadWriteAcquireRequest is one hold of a read/write lock that is asked for. A writer's owner ends with
+// RWLockAcquireRequest is one hold of a read/write lock that is asked for. A writer's owner ends with
 // WriteSuffix.
-type ReadWriteAcquireRequest struct {
+type RWLockAcquireRequest struct {
 	AcquireRequest
 	Beside string        // the writer that calls, beside which a reader takes the lock, without fencing; "": none
 	Wish   time.Duration // for so long the client wishes for the lock if it is refused; 0: it does not wait
@@ -57,17 +57,17 @@ func checkWish(d time.Duration) error {
 // Acquire takes a lock for a reader beside other readers, or for a writer if it is free. If others
 // go first, it changes nothing but the wish of the client. It may be repeated like [Redis.Acquire];
 // Release in doubt undoes what an unanswered call may have done.
-func (r *ReadWrite) Acquire(ctx context.Context, f Fencing, a ReadWriteAcquireRequest) (AcquireReply, error) {
-	return r.redis.take(ctx, parserOf(f), withMistake(rwAcquire), r.acquireInput(forOne(), f, a))
+func (r *RWLock) Acquire(ctx context.Context, f Fencing, a RWLockAcquireRequest) (AcquireReply, error) {
+	return r.redis.take(ctx, parserOf(f), withMistake(rwlockAcquire), r.acquireInput(forOne(), f, a))
 }
 
 // AcquireEach does what Acquire does for each of asks by itself, and fills results, one for each.
-func (r *ReadWrite) AcquireEach(ctx context.Context, f Fencing, asks []ReadWriteAcquireRequest, results []Result[AcquireReply]) error {
-	return runEach(ctx, r.redis, withMistake(rwAcquireEach), len(asks), r.acquireInput(forMany(len(asks), 6, 8), f, asks...), results, parserOf(f))
+func (r *RWLock) AcquireEach(ctx context.Context, f Fencing, asks []RWLockAcquireRequest, results []Result[AcquireReply]) error {
+	return runEach(ctx, r.redis, withMistake(rwlockAcquireEach), len(asks), r.acquireInput(forMany(len(asks), 6, 8), f, asks...), results, parserOf(f))
 }
 
 // acquireInput adds to in what acquire is sent for each of asks.
-func (r *ReadWrite) acquireInput(in input, f Fencing, asks ...ReadWriteAcquireRequest) input {
+func (r *RWLock) acquireInput(in input, f Fencing, asks ...RWLockAcquireRequest) input {
 	in.check(checkFencing(f))
 	for _, a := range asks {
 		in.check(checkHold(a.Key, a.Owner, a.Lease), checkWish(a.Wish))
@@ -83,57 +83,57 @@ func (r *ReadWrite) acquireInput(in input, f Fencing, asks ...ReadWriteAcquireRe
 	return in
 }
 
-// ReadWriteReleaseRequest is a hold of a read/write lock that is to end.
-type ReadWriteReleaseRequest struct {
+// RWLockReleaseRequest is a hold of a read/write lock that is to end.
+type RWLockReleaseRequest struct {
 	ReleaseRequest
 	Wish time.Duration // for so long other writers of the client wish for the lock; 0: none waits
 }
 
 // Release ends a hold like [Redis.Release], and wakes those who may take the lock now.
-func (r *ReadWrite) Release(ctx context.Context, h ReadWriteReleaseRequest) (ReleaseReply, error) {
-	return parseReleased(r.redis.run(ctx, rwRelease, r.releaseInput(forOne(), h)))
+func (r *RWLock) Release(ctx context.Context, h RWLockReleaseRequest) (ReleaseReply, error) {
+	return parseReleased(r.redis.run(ctx, rwlockRelease, r.releaseInput(forOne(), h)))
 }
 
 // ReleaseEach does what Release does for each of holds by itself, and fills results, one for each.
-func (r *ReadWrite) ReleaseEach(ctx context.Context, holds []ReadWriteReleaseRequest, results []Result[ReleaseReply]) error {
-	return runEach(ctx, r.redis, rwReleaseEach, len(holds), r.releaseInput(forMany(len(holds), 5, 5), holds...), results, parseReleased)
+func (r *RWLock) ReleaseEach(ctx context.Context, holds []RWLockReleaseRequest, results []Result[ReleaseReply]) error {
+	return runEach(ctx, r.redis, rwlockReleaseEach, len(holds), r.releaseInput(forMany(len(holds), 5, 5), holds...), results, parseReleased)
 }
 
 // releaseInput adds to in what release is sent for each of holds.
-func (r *ReadWrite) releaseInput(in input, holds ...ReadWriteReleaseRequest) input {
+func (r *RWLock) releaseInput(in input, holds ...RWLockReleaseRequest) input {
 	for _, h := range holds {
 		other, _, more, err := h.args()
 		in.check(err, checkWish(h.Wish))
 		in.keys = append(in.keys, h.Key, timeout(h.Key, h.Owner), wishes(h.Key), absentKey(h.Key), other)
-		in.args = append(in.args, h.Owner, ReadWriteChannel(h.Key), more, r.client, millis(h.Wish))
+		in.args = append(in.args, h.Owner, RWLockChannel(h.Key), more, r.client, millis(h.Wish))
 	}
 	return in
 }
 
 // Renew is [Redis.Renew]. A hold whose entry or whose timeout key has gone is NotOurs.
-func (r *ReadWrite) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
-	return r.redis.renewEach(ctx, renewScript{script: withMistake(rwRenew), more: timeout}, lease, keys, owners, answers)
+func (r *RWLock) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
+	return r.redis.renewEach(ctx, renewScript{script: withMistake(rwlockRenew), more: timeout}, lease, keys, owners, answers)
 }
 
 // SetEntries is [Redis.SetEntries], up to 99 999 entries.
-func (r *ReadWrite) SetEntries(ctx context.Context, key, owner string, entries Entries) (ours bool, err error) {
-	return r.redis.setEntries(ctx, rwSetEntries, entries, owner, key, timeout(key, owner))
+func (r *RWLock) SetEntries(ctx context.Context, key, owner string, entries Entries) (ours bool, err error) {
+	return r.redis.setEntries(ctx, rwlockSetEntries, entries, owner, key, timeout(key, owner))
 }
 
 // MayShare reports whether later readers of the client may share the hold of owner, a reader: it
 // lives, and no writer waits.
-func (r *ReadWrite) MayShare(ctx context.Context, key, owner string) (bool, error) {
-	return parseBool(r.redis.invokeFor(ctx, key, rwShare, 3, key, timeout(key, owner), wishes(key), owner))
+func (r *RWLock) MayShare(ctx context.Context, key, owner string) (bool, error) {
+	return parseBool(r.redis.invokeFor(ctx, key, rwlockShare, 3, key, timeout(key, owner), wishes(key), owner))
 }
 
 // Inspect returns who holds key: the writer, or else one of the readers, and how many these are.
-func (r *ReadWrite) Inspect(ctx context.Context, key string) (Holder, error) {
-	return parseReadWrite(r.redis.invokeFor(ctx, key, rwInspect, 2, key, absentKey(key)))
+func (r *RWLock) Inspect(ctx context.Context, key string) (Holder, error) {
+	return parseReadWrite(r.redis.invokeFor(ctx, key, rwlockInspect, 2, key, absentKey(key)))
 }
 
 // InspectEach is like that of [Redis].
-func (r *ReadWrite) InspectEach(ctx context.Context, names []string) ([]Result[Holder], error) {
-	return r.redis.inspectEach(ctx, rwInspect, names, func(name string) []string { return []string{name, absentKey(name)} }, parseReadWrite)
+func (r *RWLock) InspectEach(ctx context.Context, names []string) ([]Result[Holder], error) {
+	return r.redis.inspectEach(ctx, rwlockInspect, names, func(name string) []string { return []string{name, absentKey(name)} }, parseReadWrite)
 }
 
 func parseReadWrite(m rueidis.RedisMessage, err error) (Holder, error) {
@@ -155,20 +155,20 @@ func parseReadWrite(m rueidis.RedisMessage, err error) (Holder, error) {
 }
 
 // ForceRelease frees key from its writer and all readers; see [Redis.ForceRelease].
-func (r *ReadWrite) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
-	return parseBool(r.redis.invokeFor(ctx, key, rwForceRelease, 2, key, absentKey(key), ReadWriteChannel(key)))
+func (r *RWLock) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
+	return parseBool(r.redis.invokeFor(ctx, key, rwlockForceRelease, 2, key, absentKey(key), RWLockChannel(key)))
 }
 
 // Withdraw ends the wish of the client for key, and wakes those who let it go first. It may
 // be repeated.
-func (r *ReadWrite) Withdraw(ctx context.Context, key string) error {
-	_, err := parseBool(r.redis.invokeFor(ctx, key, rwWithdraw, 1, wishes(key), r.client, ReadWriteChannel(key)))
+func (r *RWLock) Withdraw(ctx context.Context, key string) error {
+	_, err := parseBool(r.redis.invokeFor(ctx, key, rwlockWithdraw, 1, wishes(key), r.client, RWLockChannel(key)))
 	return err
 }
 
-// ReadWriteChannel returns the channel that is notified when the read/write lock key is released:
+// RWLockChannel returns the channel that is notified when the read/write lock key is released:
 // by 0 if its last reader leaves, and by 1 if a writer does.
-func ReadWriteChannel(key string) string { return named("redisson_rwlock", key) }
+func RWLockChannel(key string) string { return named("redisson_rwlock", key) }
 
 // timeout returns the key that lasts as long as the owner's hold of the read/write lock key.
 func timeout(key, owner string) string {

@@ -1,4 +1,4 @@
--- rw_renew: extend the expiry of many holds of read/write locks, each only while its owner's entry and timeout key are there. Each
+-- rwlock_renew: extend the expiry of many holds of read/write locks, each only while its owner's entry and timeout key are there. Each
 -- hold by itself: one that Redis refuses costs the others nothing. The expiry of a lock is that of its last entry.
 -- KEYS[2*i-1]  a lock, hash: mode -> read or write, owner -> count
 -- KEYS[2*i]    the timeout key of its owner, string

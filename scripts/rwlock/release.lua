@@ -1,7 +1,7 @@
--- rw_release: end the owner's hold of a read/write lock, whatever its count, and wake those who may take the lock now.
+-- rwlock_release: end the owner's hold of a read/write lock, whatever its count, and wake those who may take the lock now.
 -- KEYS[1]  the lock, hash: mode -> read or write, owner -> count
 -- KEYS[2]  the owner's timeout key, string
--- KEYS[3]  the wishes, hash, see rw/acquire.lua
+-- KEYS[3]  the wishes, hash, see rwlock/acquire.lua
 -- KEYS[4]  the absent key, see parts/living.lua
 -- KEYS[5]  what ARGV[3] needs: the owner's tombstone, string, or the fence counter, string; otherwise the lock again
 -- ARGV[1]  owner; that of a writer ends with :write

@@ -20,14 +20,14 @@ func TestG1_ReadersShareAndAWriterIsAlone(t *testing.T) {
 	r.refused(writer(ofC(1)))
 	r.requireSaid()
 	r.ends(ofA(2))
-	r.requireSaid(ReadWriteChannel("k") + " 0")
+	r.requireSaid(RWLockChannel("k") + " 0")
 	require.Empty(t, state(t, r.s))
 
 	r.shares(writer(ofC(1)))
 	r.refused(writer(ofA(1)), writer(ofC(2)), ofC(1), ofB(1))
 	r.requireEntries("write", writer(ofC(1)))
 	r.ends(writer(ofC(1)))
-	r.requireSaid(ReadWriteChannel("k") + " 1")
+	r.requireSaid(RWLockChannel("k") + " 1")
 	require.Empty(t, state(t, r.s))
 }
 
@@ -35,10 +35,10 @@ func TestG1_ReadersShareAndAWriterIsAlone(t *testing.T) {
 func TestLayoutOfReadWriteLocks(t *testing.T) {
 	s, _ := start(t)
 	n := NewRedisWith(s.Client(t), RedisSettings{Label: "host/1"})
-	rw := NewReadWrite(n, clientA)
+	rw := NewRWLock(n, clientA)
 	for key, braced := range map[string]string{"k": "{k}", "{a}b": "{a}b"} {
 		s.Do(t, "FLUSHALL")
-		a := ReadWriteAcquireRequest{AcquireRequest: AcquireRequest{key, writer(ofA(1)), 2 * lease}}
+		a := RWLockAcquireRequest{AcquireRequest: AcquireRequest{key, writer(ofA(1)), 2 * lease}}
 		require.True(t, must(rw.Acquire(bounded(t), Fencing{}, a))(t).OK)
 		a.Owner, a.Beside, a.Lease = ofA(2), a.Owner, lease
 		require.Equal(t, AcquireReply{OK: true}, must(rw.Acquire(bounded(t), Fencing{}, a))(t))
@@ -51,7 +51,7 @@ func TestLayoutOfReadWriteLocks(t *testing.T) {
 		}
 		lasts(t, s, key, 2*lease)
 		require.Len(t, state(t, s), 3)
-		require.Equal(t, "redisson_rwlock:"+braced, ReadWriteChannel(key))
+		require.Equal(t, "redisson_rwlock:"+braced, RWLockChannel(key))
 	}
 }
 
@@ -80,7 +80,7 @@ func TestDowngrade(t *testing.T) {
 	require.Equal(t, AcquireReply{Gone: true}, r.beside(ofB(2), writer(ofB(1))), "the writer is another")
 	r.refused(ofB(1), ofA(3), writer(ofB(1)))
 	r.ends(writer(ofA(1)))
-	r.requireSaid(ReadWriteChannel("k") + " 1")
+	r.requireSaid(RWLockChannel("k") + " 1")
 	r.requireEntries("read", ofA(2))
 	r.s.Do(t, "DEL", wishes("k"))
 	r.refused(writer(ofB(1)))
@@ -120,7 +120,7 @@ func TestSetEntriesAndInspectReadWriteLocks(t *testing.T) {
 	require.Zero(t, all[1].Value)
 	require.True(t, must(r.rw(ofB(1)).ForceRelease(bounded(t), "k"))(t))
 	require.Empty(t, state(t, r.s))
-	r.requireSaid(ReadWriteChannel("k") + " 1")
+	r.requireSaid(RWLockChannel("k") + " 1")
 	require.False(t, must(r.rw(ofB(1)).ForceRelease(bounded(t), "k"))(t))
 	r.requireSaid()
 }
@@ -131,7 +131,7 @@ func TestG10_FencesOfReadersAndWriters(t *testing.T) {
 	r := newReadWrites(t)
 	last := int64(0)
 	fenced := func(owner string, reserve int64) AcquireReply {
-		a := ReadWriteAcquireRequest{AcquireRequest: AcquireRequest{"k", owner, lease}}
+		a := RWLockAcquireRequest{AcquireRequest: AcquireRequest{"k", owner, lease}}
 		return must(r.rw(owner).Acquire(bounded(t), Fencing{Reserve: reserve, Expiry: time.Hour}, a))(t)
 	}
 	for i := range 20 {
@@ -139,7 +139,7 @@ func TestG10_FencesOfReadersAndWriters(t *testing.T) {
 		require.Greater(t, a.Fence, last)
 		used := a.Fence + 5
 		require.Equal(t, AcquireReply{OK: true}, r.beside(ofB(i), writer(ofA(i))))
-		require.True(t, r.ended(ReadWriteReleaseRequest{ReleaseRequest: ReleaseRequest{Key: "k", Owner: writer(ofA(i)), LastFence: used}}).Ours)
+		require.True(t, r.ended(RWLockReleaseRequest{ReleaseRequest: ReleaseRequest{Key: "k", Owner: writer(ofA(i)), LastFence: used}}).Ours)
 		require.Equal(t, decimal(used), text(t, r.s, "GET", counter("k")), "the rest is given back")
 		b, c := fenced(ofC(i), 1), fenced(ofC(100+i), 1)
 		require.Greater(t, b.Fence, used)

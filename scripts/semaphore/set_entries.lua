@@ -1,4 +1,4 @@
--- permits_set_entries: set the number of entries of an owner that has a permit, and its label. The leases stay as they are. It works
+-- semaphore_set_entries: set the number of entries of an owner that has a permit, and its label. The leases stay as they are. It works
 -- on a Redis that is out of memory.
 -- KEYS[1]  the holds, sorted set owner -> epoch ms: when its lease ends
 -- KEYS[2]  the permit record, hash owner -> count and label

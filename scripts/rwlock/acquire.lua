@@ -1,4 +1,4 @@
--- rw_acquire: take a read/write lock for a reader or a writer that has never held it; with fencing, reserve fence numbers for the
+-- rwlock_acquire: take a read/write lock for a reader or a writer that has never held it; with fencing, reserve fence numbers for the
 -- hold. A reader may have it beside other readers, and beside a writer that is its own caller.
 -- Each process that waits has a wish. While a writer has one, readers that come later are refused, and so are other writers whose
 -- wish is younger. After the turn of a writer, the readers that waited during it are next: they go before other writers. Those

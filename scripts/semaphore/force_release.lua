@@ -1,4 +1,4 @@
--- permits_force_release: take back all permits of a key, and notify its channel. A number that an operator has set stays.
+-- semaphore_force_release: take back all permits of a key, and notify its channel. A number that an operator has set stays.
 -- KEYS[1]  the holds, sorted set owner -> epoch ms: when its lease ends
 -- KEYS[2]  the permit record, hash
 -- ARGV[1]  channel of the key; the message is 0

@@ -1,4 +1,4 @@
--- rw_inspect: who holds a read/write lock. Changes nothing except what is dead.
+-- rwlock_inspect: who holds a read/write lock. Changes nothing except what is dead.
 -- KEYS[1]  the lock, hash: mode -> read or write, owner -> count
 -- KEYS[2]  the absent key, see parts/living.lua
 -- Reply    {}                      it is free

@@ -1,4 +1,4 @@
--- permits_renew: extend the leases of many owners, each only while it has its permit: a lease that has ended stays ended. Each by
+-- semaphore_renew: extend the leases of many owners, each only while it has its permit: a lease that has ended stays ended. Each by
 -- itself: one that Redis refuses costs the others nothing. It works on a Redis that is out of memory.
 -- KEYS[2*i-1]  the permits of a key, sorted set owner -> epoch ms: when its lease ends
 -- KEYS[2*i]    the permit record, hash. It is restored if somebody has deleted it

@@ -1,7 +1,7 @@
--- rw_share: whether later readers of a client may share the hold of its owner: it lives, and no writer waits. Changes nothing.
+-- rwlock_share: whether later readers of a client may share the hold of its owner: it lives, and no writer waits. Changes nothing.
 -- KEYS[1]  the lock, hash: mode -> read or write, owner -> count
 -- KEYS[2]  the owner's timeout key, string
--- KEYS[3]  the wishes, hash, see rw/acquire.lua
+-- KEYS[3]  the wishes, hash, see rwlock/acquire.lua
 -- ARGV[1]  owner, a reader
 -- Reply    1    they may
 --          0    the owner does not hold the lock, or a writer waits

@@ -12,13 +12,13 @@ import (
 )
 
 // permitted3 is a server with keys that have three permits, and label as the owners' label.
-func permitted3(t *testing.T) (*redistest.Server, *Permits) {
+func permitted3(t *testing.T) (*redistest.Server, *Semaphore) {
 	s := redistest.Start(t)
-	return s, NewPermits(NewRedisWith(s.Client(t), RedisSettings{Label: "label"}), 3)
+	return s, NewSemaphore(NewRedisWith(s.Client(t), RedisSettings{Label: "label"}), 3)
 }
 
 // takes has owners take permits of the key k.
-func takes(t *testing.T, p *Permits, owners ...string) {
+func takes(t *testing.T, p *Semaphore, owners ...string) {
 	t.Helper()
 	for _, owner := range owners {
 		require.Equal(t, AcquireReply{OK: true}, must(p.Acquire(bounded(t), AcquireRequest{"k", owner, lease}))(t), owner)
@@ -26,18 +26,18 @@ func takes(t *testing.T, p *Permits, owners ...string) {
 }
 
 // ended is the answer to the end of an owner's hold of k, and givenUp that of an owner in doubt.
-func ended(t *testing.T, p *Permits, owner string) ReleaseReply {
+func ended(t *testing.T, p *Semaphore, owner string) ReleaseReply {
 	t.Helper()
 	return must(p.Release(bounded(t), ReleaseRequest{Key: "k", Owner: owner}))(t)
 }
 
-func givenUp(t *testing.T, p *Permits, owner string) ReleaseReply {
+func givenUp(t *testing.T, p *Semaphore, owner string) ReleaseReply {
 	t.Helper()
 	return must(p.Release(bounded(t), ReleaseRequest{Key: "k", Owner: owner, Doubt: true}))(t)
 }
 
 // taken are the owners that have a permit of k.
-func taken(t *testing.T, p *Permits) (owners []string) {
+func taken(t *testing.T, p *Semaphore) (owners []string) {
 	t.Helper()
 	for _, h := range must(p.Inspect(bounded(t), "k"))(t).Holders {
 		owners = append(owners, h.Owner)
@@ -45,7 +45,7 @@ func taken(t *testing.T, p *Permits) (owners []string) {
 	return owners
 }
 
-func isFull(t *testing.T, p *Permits, owner string) {
+func isFull(t *testing.T, p *Semaphore, owner string) {
 	t.Helper()
 	a := must(p.Acquire(bounded(t), AcquireRequest{"k", owner, lease}))(t)
 	require.False(t, a.OK || a.Gone, owner)
@@ -133,7 +133,7 @@ func TestF7_AnOwnerThatIsGivenUpTakesNoPermit(t *testing.T) {
 
 func TestPermitsAreAgreed(t *testing.T) {
 	s, p := permitted3(t)
-	other := NewPermits(p.redis, 5)
+	other := NewSemaphore(p.redis, 5)
 	takes(t, p, ofA(1))
 	before := state(t, s)
 	require.Equal(t, AcquireReply{Agreed: 3}, must(other.Acquire(bounded(t), AcquireRequest{"k", ofB(1), lease}))(t))
@@ -168,11 +168,11 @@ func TestG7_NothingStaysOfLeasesThatAreOver(t *testing.T) {
 // or those that were given are back.
 func TestF31_PermitsWithoutRegister(t *testing.T) {
 	s, p := permitted3(t)
-	other := NewPermits(p.redis, 5)
+	other := NewSemaphore(p.redis, 5)
 	takes(t, p, ofA(1))
 	s.Do(t, "DEL", permitRecord("k"))
 	takes(t, p, ofA(1)) // again
-	for _, l := range []*Permits{p, other} {
+	for _, l := range []*Semaphore{p, other} {
 		a := must(l.Acquire(bounded(t), AcquireRequest{"k", ofB(1), lease}))(t)
 		require.False(t, a.OK)
 		require.Zero(t, a.Agreed)
@@ -227,7 +227,7 @@ func TestG7_PermitsWithoutRightsHaveAnExpiry(t *testing.T) {
 // What an operator says counts for all lockers, also after an idle time.
 func TestResize(t *testing.T) {
 	s, p := permitted3(t)
-	other := NewPermits(p.redis, 7)
+	other := NewSemaphore(p.redis, 7)
 	takes(t, p, ofA(1), ofA(2), ofA(3))
 	require.NoError(t, p.Resize(bounded(t), "k", 4))
 	takes(t, other, ofB(1))
@@ -316,7 +316,7 @@ func TestF30_PermitsOutOfMemory(t *testing.T) {
 	s.Do(t, "PEXPIRE", "k", fmt.Sprint(lease.Milliseconds()))
 	s.Do(t, "HSET", permitRecord("k"), "permits", "4")
 	s.Do(t, "CONFIG", "SET", "maxmemory", "1")
-	before, more := state(t, s), NewPermits(p.redis, 4)
+	before, more := state(t, s), NewSemaphore(p.redis, 4)
 	for _, key := range []string{"k", "free"} {
 		_, err := more.Acquire(bounded(t), AcquireRequest{key, ofB(1), lease})
 		require.ErrorContains(t, err, "OOM")

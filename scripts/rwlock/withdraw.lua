@@ -1,5 +1,5 @@
--- rw_withdraw: end the wish of a client for a read/write lock, and wake those who let it go first.
--- KEYS[1]  the wishes, hash, see rw/acquire.lua
+-- rwlock_withdraw: end the wish of a client for a read/write lock, and wake those who let it go first.
+-- KEYS[1]  the wishes, hash, see rwlock/acquire.lua
 -- ARGV[1]  client
 -- ARGV[2]  channel of the lock; the message is 1
 -- Reply    1    it had a wish

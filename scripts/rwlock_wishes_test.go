@@ -52,7 +52,7 @@ func TestG4_WishesEnd(t *testing.T) {
 	r.refused(ofA(2))
 	r.requireSaid()
 	require.NoError(t, r.rw(ofB(1)).Withdraw(bounded(t), "k"))
-	r.requireSaid(ReadWriteChannel("k") + " 1")
+	r.requireSaid(RWLockChannel("k") + " 1")
 	r.shares(ofA(2))
 	r.requireSaid()
 
@@ -63,7 +63,7 @@ func TestG4_WishesEnd(t *testing.T) {
 	r.ends(ofA(1), ofA(2), ofA(3))
 
 	r.shares(writer(ofB(3)))
-	require.True(t, r.ended(ReadWriteReleaseRequest{ReleaseRequest: ReleaseRequest{Key: "k", Owner: writer(ofB(3))}, Wish: wish}).Ours)
+	require.True(t, r.ended(RWLockReleaseRequest{ReleaseRequest: ReleaseRequest{Key: "k", Owner: writer(ofB(3))}, Wish: wish}).Ours)
 	r.refused(ofA(4))
 	r.shares(writer(ofB(4)))
 	require.NoError(t, r.rw(ofB(4)).Withdraw(bounded(t), "k"))

@@ -65,12 +65,12 @@ func TestG5_LateCallsOfReadersAndWriters(t *testing.T) {
 	for _, owner := range []string{ofA(1), writer(ofA(1))} {
 		r.clear()
 		for range 2 {
-			require.False(t, r.ended(ReadWriteReleaseRequest{ReleaseRequest: ReleaseRequest{Key: "k", Owner: owner, Doubt: true}}).Ours)
+			require.False(t, r.ended(RWLockReleaseRequest{ReleaseRequest: ReleaseRequest{Key: "k", Owner: owner, Doubt: true}}).Ours)
 			require.Equal(t, AcquireReply{Gone: true}, r.tries(owner, wish))
 		}
 		r.shares(ofB(1), ofA(2))
 		for _, stranger := range []string{owner, ofB(2), writer(ofB(1)), "mode", ofB(1)[:len(ofB(1))-1]} {
-			h := ReadWriteReleaseRequest{ReleaseRequest: ReleaseRequest{Key: "k", Owner: stranger, LastFence: 1}}
+			h := RWLockReleaseRequest{ReleaseRequest: ReleaseRequest{Key: "k", Owner: stranger, LastFence: 1}}
 			require.Zero(t, must(r.rw(ofA(1)).Release(bounded(t), h))(t))
 		}
 		r.requireEntries("read", ofB(1), ofA(2))
@@ -89,7 +89,7 @@ func TestRenewReadWriteLocks(t *testing.T) {
 	r.dies(ofC(1))
 	r.s.Do(t, "SET", timeout("k", ofA(2)), "1", "PX", "1000") // without an entry
 	r.s.Do(t, "SET", "string", "x")
-	must(r.rw(ofA(1)).Acquire(bounded(t), Fencing{}, ReadWriteAcquireRequest{AcquireRequest: AcquireRequest{"l", writer(ofA(1)), lease}}))(t)
+	must(r.rw(ofA(1)).Acquire(bounded(t), Fencing{}, RWLockAcquireRequest{AcquireRequest: AcquireRequest{"l", writer(ofA(1)), lease}}))(t)
 	r.s.Do(t, "CONFIG", "SET", "maxmemory", "1")
 	keys := []string{"k", "k", "k", "l", "string", "free"}
 	owners := []string{ofA(1), ofC(1), ofA(2), writer(ofA(1)), ofA(1), ofA(1)}
@@ -110,7 +110,7 @@ func TestRenewReadWriteLocks(t *testing.T) {
 
 func (r *harness) requireOOM(owner, key string) {
 	r.t.Helper()
-	_, err := r.rw(owner).Acquire(bounded(r.t), Fencing{}, ReadWriteAcquireRequest{AcquireRequest: AcquireRequest{key, owner, lease}})
+	_, err := r.rw(owner).Acquire(bounded(r.t), Fencing{}, RWLockAcquireRequest{AcquireRequest: AcquireRequest{key, owner, lease}})
 	require.Equal(r.t, Unavailable, OutcomeOf(err), err)
 	require.Zero(r.t, number(r.t, r.s, "EXISTS", key))
 }
@@ -125,7 +125,7 @@ func TestF33_KindsDoNotMix(t *testing.T) {
 		requireRefused(t, "WRONGTYPE", errOf(r.of(ofB(1)).Acquire(bounded(t), AcquireRequest{"k", ofB(1), lease})))
 		r.clear()
 		require.True(t, r.acquire(ofB(1)).OK)
-		_, err := r.rw(owner).Acquire(bounded(t), Fencing{}, ReadWriteAcquireRequest{AcquireRequest: AcquireRequest{"k", owner, lease}})
+		_, err := r.rw(owner).Acquire(bounded(t), Fencing{}, RWLockAcquireRequest{AcquireRequest: AcquireRequest{"k", owner, lease}})
 		requireRefused(t, "WRONGTYPE", err)
 	}
 }
@@ -135,23 +135,23 @@ func TestF33_KindsDoNotMix(t *testing.T) {
 func TestG1_ClusterSlotOfAReaderMoves(t *testing.T) {
 	redistest.NeedRedis7(t, "6.2 answers ASK")
 	c, n := onCluster(t, 2, 0)
-	r := NewReadWrite(n, clientA)
+	r := NewRWLock(n, clientA)
 	owners := []string{ofA(1), ofA(2)}
 	all := []string{"k", timeout("k", owners[0]), timeout("k", owners[1]), wishes("k")}
 	for at := range all {
 		for _, owner := range owners {
-			require.True(t, must(r.Acquire(bounded(t), Fencing{}, ReadWriteAcquireRequest{AcquireRequest: AcquireRequest{"k", owner, time.Hour}}))(t).OK)
+			require.True(t, must(r.Acquire(bounded(t), Fencing{}, RWLockAcquireRequest{AcquireRequest: AcquireRequest{"k", owner, time.Hour}}))(t).OK)
 		}
-		require.False(t, must(r.Acquire(bounded(t), Fencing{}, ReadWriteAcquireRequest{AcquireRequest: AcquireRequest{"k", writer(ofA(4)), lease}, Wish: wish}))(t).OK)
+		require.False(t, must(r.Acquire(bounded(t), Fencing{}, RWLockAcquireRequest{AcquireRequest: AcquireRequest{"k", writer(ofA(4)), lease}, Wish: wish}))(t).OK)
 		slot, to := moving(t, c, "k")
 		for moved := range len(all) + 1 {
 			if moved > 0 {
 				c.MoveKeys(t, slot, to, all[(at+moved-1)%len(all)])
 			}
 			about := fmt.Sprint(at, moved)
-			_, err := r.Acquire(bounded(t), Fencing{}, ReadWriteAcquireRequest{AcquireRequest: AcquireRequest{"k", writer(ofA(3)), lease}})
+			_, err := r.Acquire(bounded(t), Fencing{}, RWLockAcquireRequest{AcquireRequest: AcquireRequest{"k", writer(ofA(3)), lease}})
 			require.Equal(t, Unavailable, OutcomeOf(err), "%s: %v", about, err)
-			_, err = r.Release(bounded(t), ReadWriteReleaseRequest{ReleaseRequest: ReleaseRequest{Key: "k", Owner: owners[0]}})
+			_, err = r.Release(bounded(t), RWLockReleaseRequest{ReleaseRequest: ReleaseRequest{Key: "k", Owner: owners[0]}})
 			require.Equal(t, Unavailable, OutcomeOf(err), "%s: %v", about, err)
 			_, err = r.Inspect(bounded(t), "k")
 			require.Equal(t, Unavailable, OutcomeOf(err), "%s: %v", about, err)
@@ -163,10 +163,10 @@ func TestG1_ClusterSlotOfAReaderMoves(t *testing.T) {
 		}
 		c.EndMigration(t, slot, to)
 		require.NoError(t, r.Withdraw(bounded(t), "k"))
-		a := must(r.Acquire(bounded(t), Fencing{}, ReadWriteAcquireRequest{AcquireRequest: AcquireRequest{"k", writer(ofA(3)), lease}}))(t)
+		a := must(r.Acquire(bounded(t), Fencing{}, RWLockAcquireRequest{AcquireRequest: AcquireRequest{"k", writer(ofA(3)), lease}}))(t)
 		require.False(t, a.OK)
 		for _, owner := range owners {
-			require.True(t, must(r.Release(bounded(t), ReadWriteReleaseRequest{ReleaseRequest: ReleaseRequest{Key: "k", Owner: owner}}))(t).Ours)
+			require.True(t, must(r.Release(bounded(t), RWLockReleaseRequest{ReleaseRequest: ReleaseRequest{Key: "k", Owner: owner}}))(t).Ours)
 		}
 	}
 }
@@ -174,16 +174,16 @@ func TestG1_ClusterSlotOfAReaderMoves(t *testing.T) {
 // The names of a lock share its slot, also those that no call declares.
 func TestClusterNamesOfReadWriteLocks(t *testing.T) {
 	for _, key := range []string{"k", "{tag}k", "k{tag}", "a{b}c{d}"} {
-		for _, name := range []string{timeout(key, ofA(1)), wishes(key), absentKey(key), ReadWriteChannel(key)} {
+		for _, name := range []string{timeout(key, ofA(1)), wishes(key), absentKey(key), RWLockChannel(key)} {
 			require.Equal(t, cluster.Slot(key), cluster.Slot(name), name)
 		}
 	}
 	c, n := onCluster(t, 2, 0)
-	r := NewReadWrite(n, clientA)
+	r := NewRWLock(n, clientA)
 	for i := range 20 {
 		key := fmt.Sprint("k", i)
 		for _, owner := range []string{ofA(1), ofA(2), ofA(3)} {
-			require.True(t, must(r.Acquire(bounded(t), Fencing{}, ReadWriteAcquireRequest{AcquireRequest: AcquireRequest{key, owner, lease}}))(t).OK)
+			require.True(t, must(r.Acquire(bounded(t), Fencing{}, RWLockAcquireRequest{AcquireRequest: AcquireRequest{key, owner, lease}}))(t).OK)
 		}
 		c.Owner(t, key).Do(t, "DEL", timeout(key, ofA(1)))
 		require.Equal(t, 2, must(r.Inspect(bounded(t), key))(t).Readers)
@@ -194,7 +194,7 @@ func TestClusterNamesOfReadWriteLocks(t *testing.T) {
 func TestG1_TheLockLastsAsLongAsItsEntries(t *testing.T) {
 	r := newReadWrites(t)
 	for _, ask := range []AcquireRequest{{"k", ofA(1), 2 * time.Hour}, {"k", ofB(1), time.Hour}} {
-		must(r.rw(ask.Owner).Acquire(bounded(t), Fencing{}, ReadWriteAcquireRequest{AcquireRequest: ask}))(t)
+		must(r.rw(ask.Owner).Acquire(bounded(t), Fencing{}, RWLockAcquireRequest{AcquireRequest: ask}))(t)
 		lasts(t, r.s, "k", 2*time.Hour)
 		r.s.Do(t, "PEXPIRE", "k", "60000")
 	}

@@ -1,4 +1,4 @@
--- permits_resize: set how many permits a key has, for operators: the numbers of lockers no longer count, until nobody has
+-- semaphore_resize: set how many permits a key has, for operators: the numbers of lockers no longer count, until nobody has
 -- used the key for a week. Notifies the channel of the key. Whoever has a permit keeps it.
 -- KEYS[1]  the holds, sorted set owner -> epoch ms: when its lease ends
 -- KEYS[2]  the permit record, hash

@@ -16,7 +16,7 @@ func writer(owner string) string { return owner + WriteSuffix }
 
 // shared is the calls of read/write locks, for an owner as a reader and as a writer.
 var shared = family{
-	name: "rw", commands: ReadWriteCommands(),
+	name: "rwlock", commands: RWLockCommands(),
 	keys:     plain.keys + " ~{k}:* ~holdfast_wishes:*",
 	needless: []string{"publish"},
 	situations: []string{
@@ -32,12 +32,12 @@ var shared = family{
 		"write fenced":  func(c client) error { return errOf(c.rw.Acquire(c.ctx, fencingHour, c.writes(0))) },
 		"acquire each": func(c client) error {
 			return errOf(first(2, func(results []Result[AcquireReply]) error {
-				return c.rw.AcquireEach(c.ctx, Fencing{}, []ReadWriteAcquireRequest{c.reads(0), c.beside()}, results)
+				return c.rw.AcquireEach(c.ctx, Fencing{}, []RWLockAcquireRequest{c.reads(0), c.beside()}, results)
 			}))
 		},
 		"acquire each fenced": func(c client) error {
 			return errOf(first(2, func(results []Result[AcquireReply]) error {
-				return c.rw.AcquireEach(c.ctx, fencingHour, []ReadWriteAcquireRequest{c.reads(0), c.writes(0)}, results)
+				return c.rw.AcquireEach(c.ctx, fencingHour, []RWLockAcquireRequest{c.reads(0), c.writes(0)}, results)
 			}))
 		},
 		"release reader": func(c client) error { return errOf(c.rw.Release(c.ctx, c.ends(c.owner))) },
@@ -55,7 +55,7 @@ var shared = family{
 		"give up": func(c client) error { h := c.ends(c.owner); h.Doubt = true; return errOf(c.rw.Release(c.ctx, h)) },
 		"release each": func(c client) error {
 			return errOf(first(2, func(results []Result[ReleaseReply]) error {
-				return c.rw.ReleaseEach(c.ctx, []ReadWriteReleaseRequest{c.ends(c.owner), c.ends(writer(c.owner))}, results)
+				return c.rw.ReleaseEach(c.ctx, []RWLockReleaseRequest{c.ends(c.owner), c.ends(writer(c.owner))}, results)
 			}))
 		},
 		"renew": func(c client) error {
@@ -69,29 +69,29 @@ var shared = family{
 	},
 }
 
-func (c client) reads(wish time.Duration) ReadWriteAcquireRequest {
-	return ReadWriteAcquireRequest{AcquireRequest: AcquireRequest{c.key, c.owner, lease}, Wish: wish}
+func (c client) reads(wish time.Duration) RWLockAcquireRequest {
+	return RWLockAcquireRequest{AcquireRequest: AcquireRequest{c.key, c.owner, lease}, Wish: wish}
 }
 
-func (c client) beside() ReadWriteAcquireRequest {
-	return ReadWriteAcquireRequest{AcquireRequest: AcquireRequest{c.key, c.owner + "1", lease}, Beside: writer(c.owner)}
+func (c client) beside() RWLockAcquireRequest {
+	return RWLockAcquireRequest{AcquireRequest: AcquireRequest{c.key, c.owner + "1", lease}, Beside: writer(c.owner)}
 }
 
-func (c client) writes(wish time.Duration) ReadWriteAcquireRequest {
-	return ReadWriteAcquireRequest{AcquireRequest: AcquireRequest{c.key, writer(c.owner), lease}, Wish: wish}
+func (c client) writes(wish time.Duration) RWLockAcquireRequest {
+	return RWLockAcquireRequest{AcquireRequest: AcquireRequest{c.key, writer(c.owner), lease}, Wish: wish}
 }
 
-func (c client) ends(owner string) ReadWriteReleaseRequest {
-	return ReadWriteReleaseRequest{ReleaseRequest: ReleaseRequest{Key: c.key, Owner: owner}}
+func (c client) ends(owner string) RWLockReleaseRequest {
+	return RWLockReleaseRequest{ReleaseRequest: ReleaseRequest{Key: c.key, Owner: owner}}
 }
 
-// rw returns the ReadWrite of an owner's client.
-func (r *harness) rw(owner string) *ReadWrite { return NewReadWrite(r.redis, owner[:36]) }
+// rw returns the RWLock of an owner's client.
+func (r *harness) rw(owner string) *RWLock { return NewRWLock(r.redis, owner[:36]) }
 
 // tries asks for the lock once, with a wish unless that is 0.
 func (r *harness) tries(owner string, wish time.Duration) AcquireReply {
 	r.t.Helper()
-	return must(r.rw(owner).Acquire(bounded(r.t), Fencing{}, ReadWriteAcquireRequest{AcquireRequest: AcquireRequest{"k", owner, lease}, Wish: wish}))(r.t)
+	return must(r.rw(owner).Acquire(bounded(r.t), Fencing{}, RWLockAcquireRequest{AcquireRequest: AcquireRequest{"k", owner, lease}, Wish: wish}))(r.t)
 }
 
 // shares has owners take the lock, one after the other.
@@ -105,7 +105,7 @@ func (r *harness) shares(owners ...string) {
 // beside has a reader take the lock beside a writer.
 func (r *harness) beside(reader, beside string) AcquireReply {
 	r.t.Helper()
-	return must(r.rw(reader).Acquire(bounded(r.t), Fencing{}, ReadWriteAcquireRequest{AcquireRequest: AcquireRequest{"k", reader, lease}, Beside: beside}))(r.t)
+	return must(r.rw(reader).Acquire(bounded(r.t), Fencing{}, RWLockAcquireRequest{AcquireRequest: AcquireRequest{"k", reader, lease}, Beside: beside}))(r.t)
 }
 
 // refused has owners ask for the lock without a wish, in vain.
@@ -122,11 +122,11 @@ func (r *harness) refused(owners ...string) {
 func (r *harness) ends(owners ...string) {
 	r.t.Helper()
 	for _, o := range owners {
-		require.True(r.t, r.ended(ReadWriteReleaseRequest{ReleaseRequest: ReleaseRequest{Key: "k", Owner: o}}).Ours, o)
+		require.True(r.t, r.ended(RWLockReleaseRequest{ReleaseRequest: ReleaseRequest{Key: "k", Owner: o}}).Ours, o)
 	}
 }
 
-func (r *harness) ended(h ReadWriteReleaseRequest) ReleaseReply {
+func (r *harness) ended(h RWLockReleaseRequest) ReleaseReply {
 	r.t.Helper()
 	return must(r.rw(h.Owner).Release(bounded(r.t), h))(r.t)
 }
@@ -168,6 +168,6 @@ func (r *harness) inspects() Holder {
 
 func newReadWrites(t *testing.T) *harness {
 	r := newHarness(t)
-	r.subscribe(ReadWriteChannel("k"))
+	r.subscribe(RWLockChannel("k"))
 	return r
 }

@@ -1,0 +1,168 @@
+package scripts
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/internal/check"
+)
+
+var (
+	semaphoreAcquire      = load("semaphore/acquire.lua")
+	semaphoreAcquireEach  = loadEach("semaphore/acquire.lua")
+	semaphoreRenew        = load("semaphore/renew.lua")
+	semaphoreRelease      = load("semaphore/release.lua")
+	semaphoreReleaseEach  = loadEach("semaphore/release.lua")
+	semaphoreForceRelease = load("semaphore/force_release.lua")
+	semaphoreSetEntries   = load("semaphore/set_entries.lua")
+	semaphoreInspect      = showing("semaphore/inspect.lua")
+	semaphoreResize       = load("semaphore/resize.lua")
+)
+
+// Semaphore runs the scripts of keys that several owners may hold at the same time, on one Redis.
+// Its methods are like those of [Redis].
+type Semaphore struct {
+	onRedis
+	n    int    // how many permits a key has; immutable
+	text string // n in digits; immutable
+}
+
+// NewSemaphore returns a Semaphore on redis, for keys with n permits. It does no I/O.
+func NewSemaphore(redis *Redis, n int) *Semaphore {
+	return &Semaphore{onRedis{redis}, n, decimal(int64(n))}
+}
+
+// SemaphoreChannel returns the channel that is notified when a permit of key is given back. The
+// message is the digit 0.
+func SemaphoreChannel(key string) string { return named("holdfast_permits_channel", key) }
+
+// permitRecord returns the hash with the number of permits of key, and with the entries of its owners.
+func permitRecord(key string) string { return named(check.PermitsPrefix, key) }
+
+// Acquire takes one of the permits of a key for an owner, for one lease from now. Otherwise it changes
+// nothing: Remaining is of the lease that ends first, or others have Agreed on another number.
+// It may be repeated like [Redis.Acquire]; Release in doubt undoes what an unanswered call may have
+// done.
+func (p *Semaphore) Acquire(ctx context.Context, a AcquireRequest) (AcquireReply, error) {
+	return p.redis.take(ctx, parsePermit, withMistake(semaphoreAcquire), p.acquireInput(forOne(), a))
+}
+
+// AcquireEach does what Acquire does for each of asks by itself, and fills results, one for each.
+func (p *Semaphore) AcquireEach(ctx context.Context, asks []AcquireRequest, results []Result[AcquireReply]) error {
+	return runEach(ctx, p.redis, withMistake(semaphoreAcquireEach), len(asks), p.acquireInput(forMany(len(asks), 3, 4), asks...), results, parsePermit)
+}
+
+// acquireInput adds to in what acquire is sent for each of asks.
+func (p *Semaphore) acquireInput(in input, asks ...AcquireRequest) input {
+	for _, a := range asks {
+		in.check(checkHold(a.Key, a.Owner, a.Lease))
+		in.keys = append(in.keys, a.Key, permitRecord(a.Key), tombstone(a.Key, a.Owner))
+		in.args = append(in.args, a.Owner, millis(a.Lease), p.text, p.redis.one)
+	}
+	return in
+}
+
+// Renew is [Redis.Renew]. A lease that has ended is NotOurs.
+func (p *Semaphore) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
+	return p.redis.renewEach(ctx, renewScript{withMistake(semaphoreRenew), func(key, _ string) string { return permitRecord(key) }, p.text}, lease, keys, owners, answers)
+}
+
+// Release ends a hold like [Redis.Release].
+func (p *Semaphore) Release(ctx context.Context, h ReleaseRequest) (ReleaseReply, error) {
+	return parseReleased(p.redis.run(ctx, semaphoreRelease, p.releaseInput(forOne(), h)))
+}
+
+// ReleaseEach does what Release does for each of holds by itself, and fills results, one for each.
+func (p *Semaphore) ReleaseEach(ctx context.Context, holds []ReleaseRequest, results []Result[ReleaseReply]) error {
+	return runEach(ctx, p.redis, semaphoreReleaseEach, len(holds), p.releaseInput(forMany(len(holds), 3, 3), holds...), results, parseReleased)
+}
+
+// releaseInput adds to in what release is sent for each of holds.
+func (p *Semaphore) releaseInput(in input, holds ...ReleaseRequest) input {
+	for _, h := range holds {
+		other, _, more, err := h.args()
+		in.check(err)
+		in.keys, in.args = append(in.keys, h.Key, permitRecord(h.Key), other), append(in.args, h.Owner, SemaphoreChannel(h.Key), more)
+	}
+	return in
+}
+
+// ForceRelease takes back all permits of key; existed reports whether any was taken. See
+// [Redis.ForceRelease].
+func (p *Semaphore) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
+	return parseBool(p.redis.invokeFor(ctx, key, semaphoreForceRelease, 2, key, permitRecord(key), SemaphoreChannel(key)))
+}
+
+// SetEntries is [Redis.SetEntries].
+func (p *Semaphore) SetEntries(ctx context.Context, key, owner string, entries Entries) (ours bool, err error) {
+	return p.redis.setEntries(ctx, semaphoreSetEntries, entries, owner, key, permitRecord(key))
+}
+
+// Resize sets how many permits key has, whatever the lockers say, until nobody has used it for a
+// week. It may be repeated.
+func (p *Semaphore) Resize(ctx context.Context, key string, n int) error {
+	if err := check.Permits(n); err != nil {
+		return unsent(err)
+	}
+	_, err := parseBool(p.redis.invokeFor(ctx, key, semaphoreResize, 2, key, permitRecord(key), decimal(int64(n)), SemaphoreChannel(key)))
+	return err
+}
+
+// Inspect returns who has the permits of key. The Holder is the one whose lease ends first.
+func (p *Semaphore) Inspect(ctx context.Context, key string) (Holder, error) {
+	return parsePermits(p.redis.invokeFor(ctx, key, semaphoreInspect, 2, key, permitRecord(key)))
+}
+
+// InspectEach is like that of [Redis].
+func (p *Semaphore) InspectEach(ctx context.Context, names []string) ([]Result[Holder], error) {
+	return p.redis.inspectEach(ctx, semaphoreInspect, names, func(name string) []string { return []string{name, permitRecord(name)} }, parsePermits)
+}
+
+// Scans is [Redis.Scans].
+func (p *Semaphore) Scans(ctx context.Context, match string) ([]Scan, error) {
+	return p.redis.scans(ctx, match, "zset")
+}
+
+// parsePermit is parseAcquired, or reads on which number others have agreed.
+func parsePermit(m rueidis.RedisMessage, err error) (AcquireReply, error) {
+	if err != nil || !m.IsArray() {
+		return parseAcquired(m, err)
+	}
+	values, _ := m.ToArray()
+	if len(values) != 1 {
+		return AcquireReply{}, errReply
+	}
+	agreed, err := integer(values[0], nil)
+	if err != nil || check.Permits(int(agreed)) != nil {
+		return AcquireReply{}, errReply
+	}
+	return AcquireReply{Agreed: int(agreed)}, nil
+}
+
+func parsePermits(m rueidis.RedisMessage, err error) (Holder, error) {
+	values, err := array(m, err)
+	if err != nil || len(values)%4 != 1 {
+		return Holder{}, unexpected(err)
+	}
+	permits, err := integer(values[0], nil)
+	if err != nil || permits < 0 || permits > math.MaxInt32 {
+		return Holder{}, errReply
+	}
+	var all []Holder
+	for values = values[1:]; len(values) > 0; values = values[4:] {
+		h, err := holderOf(values[:4])
+		if err != nil {
+			return Holder{}, err
+		}
+		all = append(all, h)
+	}
+	h := Holder{}
+	if len(all) > 0 {
+		h = all[0]
+	}
+	h.Permits, h.Holders = int(permits), all
+	return h, nil
+}
