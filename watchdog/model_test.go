@@ -20,7 +20,7 @@ type believer struct {
 	deadline time.Time // by the trust formula
 	flights  []time.Time
 	notOurs  bool
-	gone     bool // forgotten, or ended
+	gone     time.Time // when it was forgotten, or ended
 }
 
 // model follows a watchdog by the rules of its documentation, written down a second time.
@@ -112,8 +112,8 @@ func (m *model) take() *believer {
 
 func (m *model) forget(b *believer) {
 	m.mu.Lock()
-	want := !b.gone && time.Now().Before(b.deadline)
-	b.gone = true
+	want := b.gone.IsZero() && time.Now().Before(b.deadline)
+	b.gone = time.Now()
 	m.mu.Unlock()
 	require.Equal(m.t, want, m.Forget(b.held))
 	require.False(m.t, m.Forget(b.held), "again")
@@ -126,6 +126,9 @@ func (m *model) answer(c attempt) {
 		b := m.know[h]
 		if !c.start.Before(b.deadline) {
 			m.t.Error("renewed after its deadline")
+		}
+		if !b.gone.IsZero() && c.start.After(b.gone) {
+			m.t.Error("renewed after it was gone")
 		}
 		for _, flight := range b.flights {
 			if c.start.Sub(flight) < limit {
@@ -163,7 +166,7 @@ func (m *model) answer(c attempt) {
 			if b.bound.Before(until) {
 				until = b.bound
 			}
-			if !b.gone && time.Now().Before(b.deadline) && until.After(b.deadline) {
+			if b.gone.IsZero() && time.Now().Before(b.deadline) && until.After(b.deadline) {
 				b.deadline = until
 			}
 		case n == 12:
@@ -177,10 +180,10 @@ func (m *model) answer(c attempt) {
 func (m *model) ended(b *believer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if b.gone {
+	if !b.gone.IsZero() {
 		m.t.Error("told of the end of a hold that is gone")
 	}
-	b.gone = true
+	b.gone = time.Now()
 	m.ends[b.why]++
 	switch b.why {
 	case ErrNotOurs:
@@ -204,7 +207,7 @@ func (m *model) check() {
 	defer m.mu.Unlock()
 	now := time.Now()
 	for _, b := range m.know {
-		require.Equal(m.t, !b.gone, b.Alive())
+		require.Equal(m.t, b.gone.IsZero(), b.Alive())
 		require.False(m.t, b.Alive() && !now.Before(b.deadline))
 		require.False(m.t, b.Alive() && b.notOurs, "not told")
 		require.True(m.t, b.deadline.Equal(b.Deadline()))
