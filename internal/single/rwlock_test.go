@@ -106,6 +106,7 @@ func TestALateAnswerHidesNoWish(t *testing.T) {
 			return reply, err
 		}
 		require.True(r, r.acquire(2))
+		require.True(r, r.wished())
 		r.waiting.Close()
 		require.False(r, r.wished())
 	})
