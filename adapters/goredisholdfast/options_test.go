@@ -72,7 +72,7 @@ func eachOption[T any](t *testing.T, base T, but ...string) {
 		}
 		set := base
 		reflect.ValueOf(&set).Elem().Field(i).Set(lockclienttest.Some(t, field.Type, redis.CSCStrategy(1), limiter{}, &stream{}, push.NewProcessor(),
-			redis.NewLocalCache(redis.CacheConfig{}), filled.ShardPicker))
+			redis.NewLocalCache(redis.CacheConfig{}), filled.ShardPicker, []string{"b:2"})) // two addresses would make any a Cluster
 		if field.Name == "Username" { // which goes with a password
 			reflect.ValueOf(&set).Elem().FieldByName("Password").SetString("p")
 		}
