@@ -97,13 +97,17 @@ func g4Idle(c *harness) {
 func g4Leaves(c *harness) {
 	holder := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	for i := range 300 {
-		second := c.Locker
+		c.ctx = locktest.Bounded(c.T) // for each round
+		second, last := c.Locker, c.Locker
 		if i%20 == 0 {
-			second = c.Other
+			second, last = c.Other, c.Other
 		}
 		ctx, cancel := context.WithCancel(c.ctx)
 		going := []<-chan locktest.Acquired{c.queueWith(ctx, c.Locker, "k"), c.queueWith(ctx, second, "k")}
-		staying := c.queue(c.Locker, "k")
+		staying := c.queue(last, "k")
+		if i%20 == 1 { // the holder is c.Other's
+			c.AwaitWaiters("k", 1)
+		}
 		released := locktest.Go(func() error { return holder.Unlock(c.ctx) })
 		cancel()
 		for _, w := range going {
