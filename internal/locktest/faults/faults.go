@@ -91,6 +91,7 @@ func run(t *testing.T, on locktest.Place, filters []func(*testing.T), wanted fun
 	rows = slices.DeleteFunc(rows, func(c *testCase) bool {
 		return !wanted(c) || c.leftOut(d)
 	})
+	require.NotEmpty(t, rows)
 	for _, c := range rows {
 		if c.has(alone) {
 			t.Run(c.name, func(t *testing.T) { c.try(t, d) })

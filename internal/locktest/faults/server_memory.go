@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -209,6 +210,12 @@ func testScriptFlushCost(t *testing.T, d locktest.Kind) {
 		}
 	}
 	if d.Nodes > 1 { // of which those that come late are not asked again
+		mu.Lock()
+		defer mu.Unlock()
+		for _, text := range []string{"EVAL acquire", "EVAL check"} {
+			count := func(all []string) int { return strings.Count(strings.Join(all, ","), text) }
+			require.LessOrEqual(t, count(sent), count(want), "sent: %v", sent)
+		}
 		return
 	}
 	locktest.Await(t, func() bool {
