@@ -92,8 +92,9 @@ func TestRepairDoesNotReplaceARelease(t *testing.T) {
 		c, h := r.settled()
 		n := c.nodes[0]
 		c.finish(h, true, 0)
-		redistest.Once(c.ways[0].OnRequest, mentions("k"), redistest.Hold)
+		held := redistest.Once(c.ways[0].OnRequest, mentions("k"), redistest.Hold)
 		n.endLater(h)
+		<-held
 		r.settles(ownX)
 		n.repair(h)
 		c.ways[0].Cut()
@@ -113,8 +114,9 @@ func TestFailedEndIsRepeated(t *testing.T) {
 		"given up": func(x *client, h *hold) { x.giveUp(h, false) },
 	}, func(t *testing.T, r *harness, end func(x *client, h *hold)) {
 		x, h := r.settled()
-		redistest.Once(x.ways[2].OnRequest, mentions(ownX), redistest.Cut)
+		cut := redistest.Once(x.ways[2].OnRequest, mentions(ownX), redistest.Cut)
 		end(x, h)
+		<-cut
 		r.settles("", "", "")
 	})
 }
