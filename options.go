@@ -123,9 +123,9 @@ func WithMaxOutage(d time.Duration) Option { return option(func(s *Settings) { s
 // A lock or an entry that does not count is undone, and fails with ErrNotReplicated together with
 // ErrUnknown; a wait tries again, as with WithMaxOutage. Where the server refuses WAIT, as it
 // does for a user without that right, the call fails immediately with the cause. A renewal that
-// does not count does not prolong the lease. Each costs one more round trip, and calls are not
-// batched. Default none. The time is in whole milliseconds; New refuses one that is too long for
-// the lease, and names the bound. For the kinds on one Redis.
+// does not count does not prolong the lease. Calls are not batched. Default none. The time is in
+// whole milliseconds; New refuses one that is too long for the lease, and names the bound. For the
+// kinds on one Redis.
 //
 // It makes it less likely that a failover loses a lock, but does not rule it out: Redis
 // may promote a replica that lacks the write.

@@ -1,6 +1,6 @@
 -- alive: note that the client `me` is alive at `now`, and its label. A heartbeat that is nearly new is not written again. Each
--- write also removes the dead among five random fields, of which a client has two: so the dead are soon fewer than the living,
--- however many come and go.
+-- write also removes the dead among five random fields, of which a client has two, or three if it has polled; the third goes when
+-- it is drawn itself. So the dead are soon fewer than the living, however many come and go.
 local left = (tonumber(redis.call('HGET', heartbeats, me) or '') or 0) - now
 if left > tonumber(stale) or left < stale * 0.9 then
   if label == '' then
