@@ -41,10 +41,10 @@ type Locker interface {
 	// client takes to dial.
 	Lock(ctx context.Context, key string, opts ...LockOption) (*Lease, error)
 
-	// TryLock makes one attempt. If this locker already holds key, asks for it or waits for
-	// it, it makes no call to Redis and returns ErrNotAcquired, or the error of a wait that
-	// Redis does not answer. Semaphores and readers of rwlock, which need not exclude each
-	// other, may still ask. Like Lock, it re-enters a lease that ctx is bound to.
+	// TryLock makes one attempt. If this locker already holds key, asks for it, waits for
+	// it or is releasing it, it makes no call to Redis and returns ErrNotAcquired, or the error of
+	// a wait that Redis does not answer. Semaphores and readers of rwlock, which need not exclude
+	// each other, may still ask. Like Lock, it re-enters a lease that ctx is bound to.
 	//
 	// Its errors are those of Lock; ErrNotAcquired if another has the lock,
 	// ErrUnavailable if Redis did not take the call, ErrUnknown if it did not answer.
@@ -125,10 +125,14 @@ func (s Status) String() string {
 	if !s.Held {
 		return fmt.Sprintf("free, %d waiting", s.Waiting)
 	}
-	if s.Mode != "" {
-		return fmt.Sprintf("held in mode %s, %d readers, %v remaining", s.Mode, s.Readers, s.Remaining)
+	remaining := "no end"
+	if s.Remaining >= 0 {
+		remaining = s.Remaining.String()
 	}
-	return fmt.Sprintf("held, %d entries, %v remaining, %d waiting", s.Entries, s.Remaining, s.Waiting)
+	if s.Mode != "" {
+		return fmt.Sprintf("held in mode %s, readers: %d, remaining: %s", s.Mode, s.Readers, remaining)
+	}
+	return fmt.Sprintf("held, entries: %d, remaining: %s, waiting: %d", s.Entries, remaining, s.Waiting)
 }
 
 // GoString is String.
