@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"context"
 	"sync"
 	"testing"
 
@@ -83,6 +84,23 @@ func TestNothingShortIsBegunWhileClosing(t *testing.T) {
 		require.True(t, kept.forgotten(n))
 		close(goOn)
 		<-closed
+	})
+}
+
+// Answers that have come by the end of the context count.
+func TestAnswersOfTheLastMomentCount(t *testing.T) {
+	inBubble(t, 3, func(t *testing.T, r *harness) {
+		c := r.client()
+		for range 20 {
+			ctx, cancel := context.WithCancel(t.Context())
+			answers := 0
+			for range each(ctx, c.Quorum, c.nodes, func(*node) (struct{}, error) { return struct{}{}, nil }) {
+				settle()
+				cancel()
+				answers++
+			}
+			require.Equal(t, len(c.nodes), answers)
+		}
 	})
 }
 

@@ -14,12 +14,17 @@ type answer[T any] struct {
 	err   error
 }
 
-// next waits for the next answer; false if ctx ends first.
+// next waits for the next answer; false if ctx ends first. An answer that has come counts even then.
 func next[T any](ctx context.Context, came <-chan answer[T]) (a answer[T], ok bool) {
 	select {
 	case a = <-came:
 		return a, true
 	case <-ctx.Done():
+	}
+	select {
+	case a = <-came:
+		return a, true
+	default:
 		return a, false
 	}
 }
