@@ -28,7 +28,7 @@ type connections struct {
 	short    bool              // logged that none came in time; guarded by mu
 }
 
-// connection is a dedicated connection; giveBack must be called, unless it is closed.
+// connection is a dedicated connection; giveBack must be called, even after Close.
 type connection struct {
 	rueidis.DedicatedClient
 	giveBack func()
@@ -224,9 +224,11 @@ func (r *Redis) onOneOf(ctx context.Context, patience time.Duration, pool *conne
 		return replies, err
 	}
 	for more := pool.idle(); stale && more > 0; more-- {
-		if next, again, err := try(); err == nil {
-			replies, stale = next, again
+		next, again, err := try()
+		if err != nil { // the time is over
+			break
 		}
+		replies, stale = next, again
 	}
 	return replies, nil
 }

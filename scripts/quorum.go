@@ -73,7 +73,8 @@ func (r *Redis) CheckNode(ctx context.Context, how CheckMode, fresh string, d De
 	if err != nil {
 		return Standing{}, nil, err
 	}
-	defer conn.Close() // not given back: rueidis would send commands that a busy server refuses, and panic
+	defer conn.giveBack()
+	defer conn.Close() // first: rueidis would send commands that a busy server refuses, and panic
 	args := []string{marker, fresh, millis(d.Longest), decimal(int64(d.Nodes)), string(how)}
 	if of != "" {
 		args = append(args, of)

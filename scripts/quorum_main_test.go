@@ -34,6 +34,8 @@ func checkedFor(t testing.TB, n *Redis, how CheckMode, longest time.Duration, of
 	t.Helper()
 	s, vote, err := n.CheckNode(bounded(t), how, newIncarnation(), ofThree(longest), of)
 	require.NoError(t, err)
+	pool, _ := n.pool("")
+	require.Zero(t, pool.lent)
 	return s, vote, vote != nil
 }
 

@@ -1,6 +1,7 @@
 package scripts
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"time"
@@ -104,8 +105,8 @@ func (p *Semaphore) SetEntries(ctx context.Context, key, owner string, entries E
 // Resize sets how many permits key has, whatever the lockers say, until nobody has used it for a
 // week. It may be repeated.
 func (p *Semaphore) Resize(ctx context.Context, key string, n int) error {
-	if err := check.Permits(n); err != nil {
-		return unsent(err)
+	if err := cmp.Or(CheckKey(key), unsent(check.Permits(n))); err != nil {
+		return err
 	}
 	_, err := parseBool(p.redis.invokeFor(ctx, key, semaphoreResize, 2, key, permitRecord(key), decimal(int64(n)), SemaphoreChannel(key)))
 	return err
