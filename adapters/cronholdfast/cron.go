@@ -28,7 +28,7 @@ func (f FuncJob) Run() { f(context.Background()) }
 // Once returns a wrapper for one job. Across all processes that share a Redis, no two runs of
 // the job overlap, and after a run has begun no other begins for the time apart. The job takes
 // key while it runs, with a lease that is renewed, and key + ":due" for the time apart. Once
-// fails on nil locks or a nil log, on a bad key, and on a bad time.
+// fails on nil locks or a nil log, on a key that is empty or too long, and on a bad time.
 //
 // Choose apart longer than clocks can differ and shorter than the time between two due times,
 // for example half of it; at least 100 ms, in whole milliseconds. If the due times differ
@@ -46,7 +46,7 @@ func Once(ctx context.Context, locks holdfast.Locker, key string, apart time.Dur
 	if locks == nil || log == nil {
 		return nil, errs.Invalid("cronholdfast: Once: locks or log is nil")
 	}
-	if err := cmp.Or(check.Key(key), check.Key(key+check.Due)); err != nil {
+	if err := cmp.Or(check.Length(key), check.Length(key+check.Due)); err != nil {
 		return nil, errs.Invalid("cronholdfast: Once: %w", err)
 	}
 	if err := check.Lease(apart); err != nil {

@@ -194,3 +194,11 @@ func TestOnceRefuses(t *testing.T) {
 		require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
 	}
 }
+
+// A locker judges a key with its prefix, which mends this one.
+func TestOnce_WithPrefix(t *testing.T) {
+	locks, err := holdfasttest.New()
+	require.NoError(t, err)
+	_, err = cronholdfast.Once(t.Context(), locks, "{job}", time.Minute, newLog())
+	require.NoError(t, err)
+}

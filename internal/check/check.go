@@ -23,14 +23,22 @@ const (
 // Key returns an error that says what is wrong if key cannot name a lock: it is empty or
 // longer than 1 KiB, or its names would collide with those of another lock.
 func Key(key string) error {
+	if err := Length(key); err != nil {
+		return err
+	}
+	if why := collides(key); why != "" {
+		return errs.Invalid("%s", why)
+	}
+	return nil
+}
+
+// Length returns the errors of Key that no prefix of a locker mends.
+func Length(key string) error {
 	if key == "" {
 		return errs.Invalid("key is empty")
 	}
 	if len(key) > maxKey {
 		return errs.Invalid("key has %d bytes, at most %d are allowed", len(key), maxKey)
-	}
-	if why := collides(key); why != "" {
-		return errs.Invalid("%s", why)
 	}
 	return nil
 }
