@@ -93,6 +93,7 @@ func TestAnswersOfTheLastMomentCount(t *testing.T) {
 		c := r.client()
 		for range 20 {
 			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
 			answers := 0
 			for range each(ctx, c.Quorum, c.nodes, func(*node) (struct{}, error) { return struct{}{}, nil }) {
 				settle()
