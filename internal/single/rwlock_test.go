@@ -92,44 +92,36 @@ func TestALateWithdrawalLeavesTheNextWish(t *testing.T) {
 	})
 }
 
-// Answers that come late, or not at all, do not hide the wish that another attempt has noted meanwhile.
-func TestALateAnswerHidesNoWish(t *testing.T) {
-	withWishes(t, func(r *wishRig) {
-		_, err := r.backend.Release(r.Context(), scripts.ReleaseRequest{Key: "k", Owner: wisher(1)})
-		require.NoError(r, err)
-		acquire := r.backend.acquires.one
-		r.backend.acquires.one = func(ctx context.Context, f scripts.Fencing, a scripts.RWLockAcquireRequest) (scripts.AcquireReply, error) {
-			reply, err := acquire(ctx, f, a)
-			if a.Owner == wisher(2) {
-				require.False(r, r.acquire(3))
-			}
-			return reply, err
-		}
-		require.True(r, r.acquire(2))
-		require.True(r, r.wished())
-		r.waiting.Close()
-		require.False(r, r.wished())
-	})
-}
-
-func TestALostAnswerHidesNoWish(t *testing.T) {
-	withWishes(t, func(r *wishRig) {
-		_, err := r.backend.Release(r.Context(), scripts.ReleaseRequest{Key: "k", Owner: wisher(1)})
-		require.NoError(r, err)
-		acquire := r.backend.acquires.one
-		r.backend.acquires.one = func(ctx context.Context, f scripts.Fencing, a scripts.RWLockAcquireRequest) (scripts.AcquireReply, error) {
-			if a.Owner == wisher(2) { // is granted meanwhile
-				require.True(r, r.acquire(3))
-				_, err := acquire(ctx, f, a)
+// An answer that comes late, or not at all, does not hide the wish that another attempt has noted.
+func TestAnAnswerHidesNoWish(t *testing.T) {
+	for name, lost := range map[string]bool{"late": false, "lost": true} {
+		t.Run(name, func(t *testing.T) {
+			withWishes(t, func(r *wishRig) {
+				_, err := r.backend.Release(r.Context(), scripts.ReleaseRequest{Key: "k", Owner: wisher(1)})
 				require.NoError(r, err)
-				return scripts.AcquireReply{}, errors.New("no answer")
-			}
-			return acquire(ctx, f, a)
-		}
-		_, err = r.backend.Acquire(r.Context(), "k", wisher(2), time.Minute, 1)
-		require.Error(r, err)
-		require.True(r, r.wished())
-		r.waiting.Close()
-		require.False(r, r.wished())
-	})
+				acquire := r.backend.acquires.one
+				r.backend.acquires.one = func(ctx context.Context, f scripts.Fencing, a scripts.RWLockAcquireRequest) (scripts.AcquireReply, error) {
+					if lost && a.Owner == wisher(2) {
+						require.True(r, r.acquire(3))
+					}
+					reply, err := acquire(ctx, f, a)
+					require.NoError(r, err)
+					switch {
+					case a.Owner != wisher(2):
+					case lost:
+						return scripts.AcquireReply{}, errors.New("no answer")
+					default:
+						require.False(r, r.acquire(3))
+					}
+					return reply, nil
+				}
+				reply, err := r.backend.Acquire(r.Context(), "k", wisher(2), time.Minute, 1)
+				require.Equal(r, lost, err != nil)
+				require.Equal(r, !lost, reply.OK)
+				require.True(r, r.wished())
+				r.waiting.Close()
+				require.False(r, r.wished())
+			})
+		})
+	}
 }
