@@ -35,7 +35,8 @@
 //
 // A wish ends with the turn of its process, or when its last waiter has gone; the wish of a process
 // that died delays others by at most 3 s. A free lock is left for a second to those whose turn it
-// is, however many of them have died. Then whoever asks gets it (one that never waits: after 3 s).
+// is, however many of them have died. Then whoever asks gets it (one that never waits: after 3 s). If the
+// acquire of a writer that has given up arrives late and takes the lock, that is its turn.
 // Java neither notes nor honours wishes: its readers pass a waiting writer.
 //
 // # At each failure

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/internal/sim"
 	"github.com/holdfast-go/holdfast/rlock"
+	"github.com/holdfast-go/holdfast/rwlock"
 )
 
 // What campaigns have found, each as the shortest story that shows it.
@@ -214,4 +215,45 @@ func TestG4_ALateAcquireOfAShortLeaseIsUndone(t *testing.T) {
 		synctest.Test(t, c.run)
 		require.Empty(t, c.judge.broken)
 	}
+}
+
+// A writer gives up, and its last acquire is late. It takes the lock, which is its turn: when it is undone, the
+// readers that wait are next, and then the writer that waits.
+func TestG4_ALateAcquireIsATurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := sim.NewWorld(t, 1, 4, 1)
+		var lockers []*rwlock.Locker
+		for p := range w.Links {
+			l, err := rwlock.New(w.Clients(p)[0])
+			require.NoError(t, err)
+			defer l.Close()
+			lockers = append(lockers, l)
+		}
+		ctx := t.Context()
+		held, err := lockers[0].RLocker().Lock(ctx, "k")
+		require.NoError(t, err)
+		gaveUp, giveUp := context.WithCancel(ctx)
+		left, served := make(chan error), make(chan string, 2)
+		go func() {
+			_, err := lockers[1].Lock(gaveUp, "k")
+			left <- err
+		}()
+		time.Sleep(100 * time.Millisecond)
+		wait := func(who string, l holdfast.Locker) {
+			_ = l.Do(ctx, "k", func(context.Context) error { served <- who; return nil })
+		}
+		go wait("writer", lockers[2])
+		time.Sleep(100 * time.Millisecond)
+		go wait("reader", lockers[3].RLocker())
+		time.Sleep(100 * time.Millisecond)
+		w.Links[1][0].HoldRequests(true)
+		require.NoError(t, held.Unlock(ctx))
+		time.Sleep(100 * time.Millisecond)
+		giveUp()
+		require.ErrorIs(t, <-left, context.Canceled)
+		time.Sleep(100 * time.Millisecond)
+		w.Links[1][0].HoldRequests(false)
+		require.Equal(t, "reader", <-served)
+		require.Equal(t, "writer", <-served)
+	})
 }

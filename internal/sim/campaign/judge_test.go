@@ -49,14 +49,15 @@ type key struct {
 	waiters map[*waiter]bool
 	counter counter
 	fence   int64
-	wrote   int64     // the largest fence of a writer
-	written time.Time // when a writer ended last
-	left    time.Time // when the last holder did
-	stood   time.Time // when it was taken last after it had been free for a second
-	forcing int       // calls of ForceUnlock under way
-	forced  time.Time // until when one may have had an effect
-	taking  int       // calls of LockAll under way, which may hold it
-	blind   time.Time // until when nobody need hold it
+	wrote   int64             // the largest fence of a writer
+	written time.Time         // when a writer ended last
+	left    time.Time         // when the last holder did
+	stood   time.Time         // when it was taken last after it had been free for a second
+	forcing int               // calls of ForceUnlock under way
+	forced  time.Time         // until when one may have had an effect
+	taking  int               // calls of LockAll under way, which may hold it
+	strays  map[int]time.Time // by process: when a writer last gave up while the link was not well
+	blind   time.Time         // until when nobody need hold it
 }
 
 // lease is a holdfast.Lease or a multilock.LeaseSet.
@@ -95,7 +96,7 @@ type waiter struct {
 func newJudge(c *campaign) *judge {
 	j := &judge{c: c, keys: make(map[string]*key), calls: make(map[string]int), outcomes: make(map[string]int), counts: make(map[string]int)}
 	for _, name := range c.names() {
-		j.keys[name] = &key{holders: make(map[*holder]bool), waiters: make(map[*waiter]bool)}
+		j.keys[name] = &key{holders: make(map[*holder]bool), waiters: make(map[*waiter]bool), strays: make(map[int]time.Time)}
 	}
 	return j
 }
@@ -157,7 +158,11 @@ func (j *judge) waits(name string, w *waiter) {
 func (j *judge) refused(name string, w *waiter, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	delete(j.keys[name].waiters, w)
+	k := j.keys[name]
+	delete(k.waiters, w)
+	if since, ok := j.c.world.Healthy(w.process); !w.reads && (!ok || time.Since(since) < late) {
+		k.strays[w.process] = time.Now()
+	}
 	j.note("%s does not get %s: %v", w.who, name, err)
 	for _, known := range []error{holdfast.ErrNotAcquired, holdfast.ErrUnavailable, holdfast.ErrUnknown, holdfast.ErrLost, holdfast.ErrClosed} {
 		if errors.Is(err, known) {
@@ -218,7 +223,7 @@ func (j *judge) lets(name string, k *key, w *waiter) {
 	if len(k.holders) == 0 && time.Since(k.left) > time.Second {
 		k.stood = time.Now()
 	}
-	if time.Since(k.stood) < late {
+	if time.Since(k.stood) < late || j.strayed(k, w) {
 		return
 	}
 	for other := range k.waiters {
@@ -228,6 +233,20 @@ func (j *judge) lets(name string, k *key, w *waiter) {
 			}
 		}
 	}
+}
+
+// strayed reports whether a late acquire may have given a turn to a writer that had given up, before its undo
+// came.
+func (j *judge) strayed(k *key, w *waiter) bool {
+	for process, left := range k.strays {
+		since, ok := j.c.world.Healthy(process)
+		over := latest(left, since).Add(5 * late)
+		if !ok || w.since.Before(over) {
+			return true
+		}
+		delete(k.strays, process)
+	}
+	return false
 }
 
 // late is how long a waiter with a well link may take to enter the queue: a locker waits for the
