@@ -98,7 +98,7 @@ type Operator interface {
 type Status struct {
 	Key       string
 	Held      bool
-	Owner     string        // of any client, Redisson's included; "" if free; of semaphore, the one whose lease ends first
+	Owner     string        // Redisson's included; "" if free; of semaphore, the one whose lease ends first
 	Label     string        // of the owner, see [WithLabel] and [Label]; "" for Redisson's
 	Mode      string        // of rwlock: read or write; "" if free
 	Readers   int           // of rwlock: how many holds readers have, Owner's included unless it writes

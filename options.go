@@ -64,8 +64,8 @@ func WithLabel(label string) Option { return option(func(s *Settings) { s.Label 
 // WithLocalHandover sets how long a key may go from one waiter of this locker to the next
 // without a call to Redis, before other processes get it; with fair, from one to its next
 // neighbour in the queue. For readers of rwlock it is how long later ones share a hold before they ask
-// Redis whether a writer waits. Default 10 ms; 0 turns handover off: each waiter of fair then enters
-// the queue by a call of its own, and each reader asks.
+// Redis whether a writer waits. Default 10 ms; at most a lease. 0 turns handover off: each waiter of
+// fair then enters the queue by a call of its own, and each reader asks.
 func WithLocalHandover(d time.Duration) Option {
 	return option(func(s *Settings) { s.LocalHandover = d })
 }
@@ -124,8 +124,8 @@ func WithMaxOutage(d time.Duration) Option { return option(func(s *Settings) { s
 // ErrUnknown; a wait tries again, as with WithMaxOutage. Where the server refuses WAIT, as it
 // does for a user without that right, the call fails immediately with the cause. A renewal that
 // does not count does not prolong the lease. Calls are not batched. Default none. The time is in
-// whole milliseconds; New refuses one that is too long for the lease, and names the bound. For the
-// kinds on one Redis.
+// whole milliseconds, and at most 2.5 s; New refuses one that is too long for the lease, and names the
+// bound. For the kinds on one Redis.
 //
 // It makes it less likely that a failover loses a lock, but does not rule it out: Redis
 // may promote a replica that lacks the write.
