@@ -18,7 +18,7 @@ type hold struct {
 	fence    int64
 	label    *string // nil: none
 	lease    time.Duration
-	plain    bool // on default terms, and not beside a writer: plain readers of a locker share a hold of a real lock
+	plain    bool // without options of its own, and not beside a writer: plain readers of a locker share a hold of a real lock
 	fixed    bool
 	cap      time.Time // the end of MaxHold; zero: none
 	granted  time.Time
