@@ -44,8 +44,8 @@ type Election struct {
 // New returns a candidate of a group, which is the key of a lock of locker. It makes no call to
 // Redis. The options are those of each campaign: [holdfast.Label] names the candidate,
 // [holdfast.MaxHold] bounds a term, and [holdfast.OnPlace] reports the place among the candidates
-// of fair. New fails on a nil locker, a nil option, and on [holdfast.WaitAtMost], as the context
-// of [Election.Run] bounds its waits.
+// of fair. New fails with [holdfast.ErrInvalidArgument] on a nil locker, a nil option, and on
+// [holdfast.WaitAtMost], as the context of [Election.Run] bounds its waits.
 func New(locker holdfast.Locker, group string, opts ...holdfast.LockOption) (*Election, error) {
 	all, err := holdfast.NewLockOptions(opts...)
 	switch {

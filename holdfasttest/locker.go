@@ -7,8 +7,7 @@
 // order in which they came, over all lockers of one memory. [Locker.Hold], [Locker.Lose] and
 // [Locker.Outage] simulate what other processes and Redis do.
 //
-// It is simpler than a real lock: nothing takes time, no reply is lost, a lease ends at the
-// very moment at which Redis frees its key, and every holder learns of a loss immediately.
+// The page docs/testing.md shows how to use it, and says where it is simpler than a real lock.
 package holdfasttest
 
 import (
@@ -36,7 +35,7 @@ type Locker struct {
 
 // New returns a locker with a memory of its own. Of the options of package holdfast it has
 // WithLease, WithFencing, WithMaxHold, WithMaxWaiters and WithMaxOutage, and refuses all others.
-// It fails on a bad option.
+// It fails with [holdfast.ErrInvalidArgument] on a bad option.
 func New(opts ...holdfast.Option) (*Locker, error) {
 	return newOf("holdfasttest: New", &memory{permits: 1}, opts)
 }

@@ -19,7 +19,8 @@ import (
 var ErrNotHeld = errors.New("not held by this locker")
 
 // Lose makes Redis forget that this locker holds key. Its lease, or its leases of a semaphore, have
-// ended with [holdfast.ErrLost] when Lose returns, and the key goes to its next waiter.
+// ended with [holdfast.ErrLost] when Lose returns, and the key goes to its next waiter. It fails with
+// ErrNotHeld if there is none.
 func (l *Locker) Lose(key string) (err error) {
 	l.memory.do(func() {
 		err = errs.Of("lose", key, ErrNotHeld)

@@ -1,9 +1,8 @@
 // Package cronholdfast uses holdfast locks to make one of many processes run a job of robfig/cron
 // when it is due in all of them.
 //
-// A lock that is held only while its job runs is too short: a job of 20 ms has ended, and is
-// unlocked, before a process whose clock is 50 ms late asks for the same due time. That
-// process would run it again. So [Once] also blocks a job for a fixed time after each start.
+// A lock that is held only while its job runs is too short, as docs/troubleshooting.md says under
+// "My job ran twice". So [Once] also blocks a job for a fixed time after each start.
 package cronholdfast
 
 import (
@@ -27,8 +26,9 @@ func (f FuncJob) Run() { f(context.Background()) }
 
 // Once returns a wrapper for one job. Across all processes that share a Redis, no two runs of
 // the job overlap, and after a run has begun no other begins for the time apart. The job takes
-// key while it runs, with a lease that is renewed, and key + ":due" for the time apart. Once
-// fails on nil locks or a nil log, on a key that is empty or too long, and on a bad time.
+// key while it runs, with a lease that is renewed, and key + ":due" for the time apart. Once fails
+// with [holdfast.ErrInvalidArgument] on nil locks or a nil log, on a key that is empty or too long,
+// and on a bad time.
 //
 // Choose apart longer than clocks can differ and shorter than the time between two due times,
 // for example half of it; at least 100 ms, in whole milliseconds. If the due times differ

@@ -26,7 +26,8 @@ type Locker struct {
 }
 
 // NewLocker returns a locker for [gocron.WithDistributedLocker], or for jobs of one interval
-// with [gocron.WithDistributedJobLocker]. It fails on nil locks and on a bad time.
+// with [gocron.WithDistributedJobLocker]. It fails with [holdfast.ErrInvalidArgument] on nil locks and
+// on a bad time.
 //
 // A job takes the key prefix + its name while it runs, with a lease that is renewed, and
 // prefix + its name + ":due" for the time apart. Give each job a name, [gocron.WithName],

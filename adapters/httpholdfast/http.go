@@ -17,7 +17,7 @@ import (
 
 // New returns a middleware for net/http. key names the lock of a request, for example "user:"
 // and the id of an authenticated user. Requests for which it returns "" are not locked. New
-// fails on nil locks, a nil key, and bad options.
+// fails with [holdfast.ErrInvalidArgument] on nil locks, a nil key, and bad options.
 //
 // The context of a request that has the lock is bound to its lease, see
 // [holdfast.LeaseFrom]: it ends when the lock is lost. A handler whose context has ended

@@ -46,8 +46,8 @@ var tableName = regexp.MustCompile(`^[A-Za-z_]\w*(\.[A-Za-z_]\w*)?$`)
 // its key. Safe for concurrent use.
 type Fences struct{ sql statements }
 
-// NewFences names the table, which may have a schema: "app.fences". It does no I/O, and fails
-// on another dialect or on a name that would need quotes.
+// NewFences names the table, which may have a schema: "app.fences". It does no I/O, and fails with
+// [holdfast.ErrInvalidArgument] on another dialect or on a name that would need quotes.
 func NewFences(d Dialect, table string) (*Fences, error) {
 	s, ok := dialects[d]
 	switch {
