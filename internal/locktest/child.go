@@ -33,7 +33,7 @@ const (
 )
 
 // childMain is the function of a child; the process ends when it returns.
-type childMain func(d Kind, p *Parent) error
+type childMain func(k Kind, p *Parent) error
 
 // childMains are all registered functions; written by init functions only.
 var childMains = map[string]childMain{}
@@ -43,18 +43,18 @@ func RegisterChild(name string, f childMain) { childMains[name] = f }
 
 // Main is the TestMain of a lock kind. In a child it runs the child's function instead
 // of the tests.
-func Main(m *testing.M, d Kind) {
+func Main(m *testing.M, k Kind) {
 	if name := os.Getenv(childEnv); name != "" {
-		runChild(d, name)
+		runChild(k, name)
 	}
 	MoreAtOnce()
 	goleak.VerifyTestMain(m, redistest.Leftovers()...)
 }
 
-func runChild(d Kind, name string) {
+func runChild(k Kind, name string) {
 	p := &Parent{Args: os.Args[1:], lines: make(chan string)}
 	go p.listen() // ends with the process
-	if err := childMains[name](d, p); err != nil {
+	if err := childMains[name](k, p); err != nil {
 		fmt.Fprintf(os.Stderr, "child %s: %v\n", name, err)
 		os.Exit(1)
 	}

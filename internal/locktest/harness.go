@@ -39,38 +39,38 @@ type Harness struct {
 
 // NewHarness makes both lockers with the same options, of a user with the least rights. Redis
 // knows all scripts, so that each call is one command. change alters the options of client.
-func NewHarness(t *testing.T, d Kind, o Options, change ...func(*rueidis.ClientOption)) *Harness {
+func NewHarness(t *testing.T, k Kind, o Options, change ...func(*rueidis.ClientOption)) *Harness {
 	t.Helper()
-	if d.Another != nil {
-		l, err := d.New(nil, o)
+	if k.Another != nil {
+		l, err := k.New(nil, o)
 		require.NoError(t, err)
-		r := &Harness{T: t, Kind: d, Locker: l, Other: d.Another(l)}
+		r := &Harness{T: t, Kind: k, Locker: l, Other: k.Another(l)}
 		t.Cleanup(func() { _, _ = r.Locker.Close(), r.Other.Close() })
 		return r
 	}
-	if d.Masters != nil {
-		d.Prefix = fmt.Sprintf("case %d:", cases.Add(1))
-		r := &Harness{T: t, Kind: d, Client: d.Masters.Client(t)}
-		r.Locker, r.Other = d.Open(t, r.Client, o), d.Open(t, d.Masters.Client(t), o)
+	if k.Masters != nil {
+		k.Prefix = fmt.Sprintf("case %d:", cases.Add(1))
+		r := &Harness{T: t, Kind: k, Client: k.Masters.Client(t)}
+		r.Locker, r.Other = k.Open(t, r.Client, o), k.Open(t, k.Masters.Client(t), o)
 		return r
 	}
-	return NewHarnessOn(t, d, d.StartWithLeastRights(t), o, change...)
+	return NewHarnessOn(t, k, k.StartWithLeastRights(t), o, change...)
 }
 
 var cases atomic.Int64
 
 // NewHarnessOn makes them on servers of the test's.
-func NewHarnessOn(t *testing.T, d Kind, s Topology, o Options, change ...func(*rueidis.ClientOption)) *Harness {
+func NewHarnessOn(t *testing.T, k Kind, s Topology, o Options, change ...func(*rueidis.ClientOption)) *Harness {
 	t.Helper()
-	r := &Harness{T: t, Kind: d, Server: s}
+	r := &Harness{T: t, Kind: k, Server: s}
 	for _, text := range scripts.Scripts() {
 		r.Server.Do(t, "SCRIPT", "LOAD", text)
 	}
 	r.Proxy = r.Server.Behind(t)
 	change = append(change, func(c *rueidis.ClientOption) { c.InitAddress = []string{r.Proxy.Addr()} })
 	r.Client = r.Server.Client(t, change...)
-	r.Locker = d.Open(t, r.Client, o)
-	r.Other = d.Open(t, r.Server.Client(t), o)
+	r.Locker = k.Open(t, r.Client, o)
+	r.Other = k.Open(t, r.Server.Client(t), o)
 	return r
 }
 

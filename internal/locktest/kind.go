@@ -74,63 +74,63 @@ type Locker = sim.Locker
 type Place = func(*testing.T) Kind
 
 // InRealTime is the kind as it is.
-func (d Kind) InRealTime(*testing.T) Kind { return d }
+func (k Kind) InRealTime(*testing.T) Kind { return k }
 
 // InVirtualTime is the kind in virtual time. Where the environment says which Redis to test,
 // that one is tested.
-func (d Kind) InVirtualTime(*testing.T) Kind { d.Virtual = os.Getenv("REDIS_SERVER") == ""; return d }
+func (k Kind) InVirtualTime(*testing.T) Kind { k.Virtual = os.Getenv("REDIS_SERVER") == ""; return k }
 
 // Prefixed is the kind with a prefix, in virtual time.
-func (d Kind) Prefixed(t *testing.T) Kind {
+func (k Kind) Prefixed(t *testing.T) Kind {
 	WithoutRace(t)
-	d.Prefix = "lock:"
-	return d.InVirtualTime(t)
+	k.Prefix = "lock:"
+	return k.InVirtualTime(t)
 }
 
 // OnCluster and OnSentinels are the kind on a Redis Cluster of three masters and three replicas,
 // one of which has all keys of a case, and on a Sentinel set, for the long tests only.
-func (d Kind) OnCluster(t *testing.T) Kind { InTestAll(t); d.Cluster = true; return d }
+func (k Kind) OnCluster(t *testing.T) Kind { InTestAll(t); k.Cluster = true; return k }
 
-func (d Kind) OnSentinels(t *testing.T) Kind {
+func (k Kind) OnSentinels(t *testing.T) Kind {
 	InTestAll(t)
-	d.Sentinels = redistest.StartSentinels(t)
-	return d
+	k.Sentinels = redistest.StartSentinels(t)
+	return k
 }
 
 // OnMasters is the kind on a Redis Cluster of three masters and three replicas, with keys over
 // all slots, for the long tests only.
-func (d Kind) OnMasters(t *testing.T) Kind {
+func (k Kind) OnMasters(t *testing.T) Kind {
 	InTestAll(t)
-	d.Cluster, d.Masters = true, redistest.StartCluster(t, 3, 3)
-	return d
+	k.Cluster, k.Masters = true, redistest.StartCluster(t, 3, 3)
+	return k
 }
 
 // Limit is for a wait that has to end by it, and not before servers have answered: a real one, or
 // its machine, may stand still for seconds.
-func (d Kind) Limit() time.Duration {
-	if d.Virtual || d.Another != nil {
+func (k Kind) Limit() time.Duration {
+	if k.Virtual || k.Another != nil {
 		return time.Second
 	}
 	return Patience / 10
 }
 
 // Part runs a part of a case as a test of its own, beside others.
-func (d Kind) Part(t *testing.T, name string, run func(t *testing.T, d Kind)) {
+func (k Kind) Part(t *testing.T, name string, run func(t *testing.T, k Kind)) {
 	t.Run(name, func(t *testing.T) {
 		t.Parallel()
-		d.Try(t, run)
+		k.Try(t, run)
 	})
 }
 
 // Try runs a case: in virtual time in a bubble of its own, with a network of its own.
-func (d Kind) Try(t *testing.T, run func(t *testing.T, d Kind)) {
-	if !d.Virtual {
-		run(t, d)
+func (k Kind) Try(t *testing.T, run func(t *testing.T, k Kind)) {
+	if !k.Virtual {
+		run(t, k)
 		return
 	}
 	synctest.Test(t, func(t *testing.T) {
-		d.network = &sim.Network{Trip: 20 * time.Microsecond}
-		run(t, d)
+		k.network = &sim.Network{Trip: 20 * time.Microsecond}
+		run(t, k)
 	})
 }
 
@@ -161,7 +161,7 @@ func WithoutRace(t *testing.T) {
 var oneSlot = regexp.MustCompile(`(?s)^([^{}]*|[^{]*\{[^}]+\}.*)$`)
 
 // Accepts reports whether keys may be so; else calls fail with an error that says "hash tag".
-func (d Kind) Accepts(key string) bool { return !d.Cluster || oneSlot.MatchString(d.Prefix+key) }
+func (k Kind) Accepts(key string) bool { return !k.Cluster || oneSlot.MatchString(k.Prefix+key) }
 
 // Options are those of a lock kind's New; nil and zero fields keep the default.
 type Options struct {
@@ -209,15 +209,15 @@ func Opens[L Locker](l L, err error) (Locker, error) {
 
 // Open makes a locker on client and closes it with the test. Its errors and log lines may
 // tell no secrets.
-func (d Kind) Open(t testing.TB, client rueidis.Client, o Options) Locker {
+func (k Kind) Open(t testing.TB, client rueidis.Client, o Options) Locker {
 	t.Helper()
 	if o.Logger == nil {
 		o.Logger = discreetLog(t)
 	}
-	o.Prefix = d.Prefix
-	l, err := d.New(client, o)
+	o.Prefix = k.Prefix
+	l, err := k.New(client, o)
 	if err != nil {
-		t.Fatalf("%s: New: %v", d.Name, err)
+		t.Fatalf("%s: New: %v", k.Name, err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
 	return discreet{l, t}

@@ -23,15 +23,15 @@ func AsLeast(o *rueidis.ClientOption) { o.Username, o.Password = LeastUser, Pass
 // anyKey are patterns of the names of locks of any case, but not of our other names.
 var anyKey = []string{"~[^rh]*", "~r[^e]*", "~re[^d]*", "~h[^o]*"}
 
-// LeastRights makes the user with the rights that docs/acl.md gives for d, for locks of any
+// LeastRights makes the user with the rights that docs/acl.md gives for k, for locks of any
 // name, but for those left out.
-func (d Kind) LeastRights(t testing.TB, s Topology, without ...string) {
+func (k Kind) LeastRights(t testing.TB, s Topology, without ...string) {
 	t.Helper()
-	if d.network != nil {
+	if k.network != nil {
 		return // there are no users
 	}
 	rule := []string{"ACL", "SETUSER", LeastUser, ">" + Password}
-	for _, word := range d.Rights(t) {
+	for _, word := range k.Rights(t) {
 		if command, ok := strings.CutPrefix(word, "+"); ok {
 			name, _, _ := strings.Cut(command, "|")
 			info := s.Do(t, "COMMAND", "INFO", name)
@@ -50,27 +50,27 @@ func (d Kind) LeastRights(t testing.TB, s Topology, without ...string) {
 	}
 }
 
-// Rights are the words for ACL SETUSER that docs/acl.md gives for d, after name and password,
+// Rights are the words for ACL SETUSER that docs/acl.md gives for k, after name and password,
 // with the patterns of anyKey.
-func (d Kind) Rights(t testing.TB) (words []string) {
+func (k Kind) Rights(t testing.TB) (words []string) {
 	t.Helper()
 	lines := []string{"ACL SETUSER "}
-	if d.Fair {
+	if k.Fair {
 		lines = append(lines, "~holdfast_heartbeat:")
 	}
-	if d.Permits {
+	if k.Permits {
 		lines = append(lines, "~holdfast_permits:")
 	}
-	if d.ReadWrite {
+	if k.ReadWrite {
 		lines = append(lines, "~{sku:")
 	}
-	if d.Nodes > 0 {
+	if k.Nodes > 0 {
 		lines = append(lines, "~holdfast_node ")
 	}
-	if d.Sentinels != nil {
+	if k.Sentinels != nil {
 		lines = append(lines, "+role")
 	}
-	if d.Cluster {
+	if k.Cluster {
 		lines = append(lines, "~redisson_lock__channel:*")
 	}
 	lines = append(lines, "+scan")
@@ -105,15 +105,15 @@ func ACLLine(t testing.TB, begin string) []string {
 
 // StartWithLeastRights is Start; the clients of the topology log in with the least rights.
 // The case fails if they are refused anything.
-func (d Kind) StartWithLeastRights(t testing.TB) Topology {
+func (k Kind) StartWithLeastRights(t testing.TB) Topology {
 	t.Helper()
-	if d.network != nil {
-		return d.Start(t)
+	if k.network != nil {
+		return k.Start(t)
 	}
 	file := filepath.Join(t.TempDir(), "users.acl") // of all nodes
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	s := d.Start(t, "--aclfile", file)
-	d.LeastRights(t, s)
+	s := k.Start(t, "--aclfile", file)
+	k.LeastRights(t, s)
 	s.Each(func(s Server) {
 		one := Real(s)
 		one.Do(t, "ACL", "SAVE") // it may be started anew

@@ -43,23 +43,23 @@ func Processes(all []*redistest.Server) (f Topology) {
 type Topology []Server
 
 // Start starts what the lock kind locks on.
-func (d Kind) Start(t testing.TB, args ...string) (f Topology) {
+func (k Kind) Start(t testing.TB, args ...string) (f Topology) {
 	t.Helper()
-	if d.Sentinels != nil {
-		return Topology{d.Sentinels.Start(t, args...)}
+	if k.Sentinels != nil {
+		return Topology{k.Sentinels.Start(t, args...)}
 	}
-	if d.Cluster {
+	if k.Cluster {
 		s := redistest.StartClusterMaster(t, args...)
 		s.AwaitClusterNode(t)
 		return Topology{s}
 	}
-	for range max(d.Nodes, 1) {
-		if d.network == nil {
+	for range max(k.Nodes, 1) {
+		if k.network == nil {
 			f = append(f, redistest.Start(t, args...))
 			continue
 		}
 		require.Empty(t, args, "a real server is needed")
-		f = append(f, sim.Start(t, d.network))
+		f = append(f, sim.Start(t, k.network))
 	}
 	return f
 }

@@ -35,11 +35,11 @@ func Queued(t testing.TB, s Redis, key string) []string {
 }
 
 // Channel is notified when key is released.
-func (d Kind) Channel(key string) string {
+func (k Kind) Channel(key string) string {
 	switch {
-	case d.Permits:
+	case k.Permits:
 		return scripts.SemaphoreChannel(key)
-	case d.ReadWrite:
+	case k.ReadWrite:
 		return scripts.RWLockChannel(key)
 	}
 	return scripts.Channel(key)
@@ -47,12 +47,12 @@ func (d Kind) Channel(key string) string {
 
 // Waiting is how many clients wait for key, as Redis sees it: they listen to its
 // releases, or stand in its queue.
-func (d Kind) Waiting(t testing.TB, s Redis, key string) int {
+func (k Kind) Waiting(t testing.TB, s Redis, key string) int {
 	t.Helper()
-	if !d.Fair {
-		n := Listeners(t, s, d.Channel(key))
+	if !k.Fair {
+		n := Listeners(t, s, k.Channel(key))
 		for _, one := range servers(s) {
-			if Listeners(t, one, d.Channel(key)) != n {
+			if Listeners(t, one, k.Channel(key)) != n {
 				return -1 // of a topology, some have not been told yet
 			}
 		}
@@ -110,13 +110,13 @@ func channelKinds(s Server) []string {
 
 // left is what waits have left of key: subscriptions, and names of places in a
 // queue.
-func (d Kind) left(t testing.TB, s Redis, key string) []string {
+func (k Kind) left(t testing.TB, s Redis, key string) []string {
 	t.Helper()
 	var all []string
 	for _, one := range servers(s) {
 		all = append(all, Channels(t, one)...)
 	}
-	channel := d.Channel(key)
+	channel := k.Channel(key)
 	all = slices.DeleteFunc(all, func(c string) bool { return c != channel && !strings.HasPrefix(c, channel+":") })
 	for _, name := range []string{QueueOf(key), ScoresOf(key)} {
 		if Exists(t, s, name) {
@@ -130,12 +130,12 @@ func (d Kind) left(t testing.TB, s Redis, key string) []string {
 // subscription and one after. A quorum sleeps when enough of its nodes have confirmed
 // theirs, and tries again for each node that confirms later, as it may have missed a
 // message of that node.
-func (d Kind) MostProbes() int { return 1 + max(d.Nodes, 1) }
+func (k Kind) MostProbes() int { return 1 + max(k.Nodes, 1) }
 
 // WaitVerb is the script with the reply that makes a client's first waiter wait, after its
 // subscription: another attempt, or the enter of the queue.
-func (d Kind) WaitVerb() string {
-	if d.Fair {
+func (k Kind) WaitVerb() string {
+	if k.Fair {
 		return "enter"
 	}
 	return "acquire"
@@ -143,8 +143,8 @@ func (d Kind) WaitVerb() string {
 
 // GrantVerb is the script with the reply that brings a key from one waiter of a client to
 // the next without handover.
-func (d Kind) GrantVerb() string {
-	if d.Fair {
+func (k Kind) GrantVerb() string {
+	if k.Fair {
 		return "release"
 	}
 	return "acquire"
@@ -152,19 +152,19 @@ func (d Kind) GrantVerb() string {
 
 // Fields are the fields of the hash of a key that owner holds so many times, of read/write locks as
 // a writer.
-func (d Kind) Fields(owner, count string) []string {
-	if !d.ReadWrite {
+func (k Kind) Fields(owner, count string) []string {
+	if !k.ReadWrite {
 		return []string{owner, count}
 	}
 	return []string{"mode", "write", strings.TrimSuffix(owner, scripts.WriteSuffix) + scripts.WriteSuffix, count}
 }
 
 // OfAnotherKind are the fields of a hash that is a lock, but not of the kind.
-func (d Kind) OfAnotherKind() []string { return Kind{ReadWrite: !d.ReadWrite}.Fields(Java, "1") }
+func (k Kind) OfAnotherKind() []string { return Kind{ReadWrite: !k.ReadWrite}.Fields(Java, "1") }
 
 // Java is the owner of a Java client that holds a key by Fields.
-func (d Kind) Java() string {
-	fields := d.Fields(Java, "1")
+func (k Kind) Java() string {
+	fields := k.Fields(Java, "1")
 	return fields[len(fields)-2]
 }
 

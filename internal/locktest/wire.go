@@ -127,30 +127,30 @@ func Gone(t testing.TB, s Redis, key string) {
 
 // Give makes another owner hold the key, in one step: the repair of a quorum must not find
 // it free in between.
-func (d Kind) Give(t testing.TB, s Redis, key, owner, count string) {
+func (k Kind) Give(t testing.TB, s Redis, key, owner, count string) {
 	t.Helper()
-	if d.Permits {
+	if k.Permits {
 		s.Do(t, "EVAL", "redis.call('DEL', KEYS[1]) return redis.call('ZADD', KEYS[1], '9e15', ARGV[1])", "1", key, owner)
 		return
 	}
 	const script = "redis.call('DEL', KEYS[1]) return redis.call('HSET', KEYS[1], unpack(ARGV))"
-	fields := d.Fields(owner, count)
-	if d.ReadWrite {
+	fields := k.Fields(owner, count)
+	if k.ReadWrite {
 		s.Do(t, "SET", strings.TrimPrefix(OfKey("", key), ":")+":"+fields[2]+check.ReadHolds+":1", "1")
 	}
 	s.Do(t, append([]string{"EVAL", script, "1", key}, fields...)...)
 }
 
 // Grown requires that a fence is larger than an earlier one, of a kind that has fences.
-func (d Kind) Grown(t testing.TB, before, after int64) {
+func (k Kind) Grown(t testing.TB, before, after int64) {
 	t.Helper()
-	require.True(t, d.Permits && before == 0 && after == 0 || after > before, "%d after %d", after, before)
+	require.True(t, k.Permits && before == 0 && after == 0 || after > before, "%d after %d", after, before)
 }
 
 // Has reports whether an owner has the key, or is said to.
-func (d Kind) Has(t testing.TB, s Redis, key, owner string) bool {
+func (k Kind) Has(t testing.TB, s Redis, key, owner string) bool {
 	t.Helper()
-	if d.Permits {
+	if k.Permits {
 		return slices.Contains(Strings(t, s, "ZRANGE", key, "0", "-1"), owner)
 	}
 	return Number(t, s, "HEXISTS", key, owner) == 1

@@ -23,24 +23,24 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// Run runs every case against d, in long tests only.
-func Run(t *testing.T, d locktest.Kind) {
+// Run runs every case against k, in long tests only.
+func Run(t *testing.T, k locktest.Kind) {
 	locktest.InTestAll(t)
 	t.Parallel()
-	t.Run("G9_AMasterThatHangs", func(t *testing.T) { testHangs(t, d, 300) })
-	t.Run("F15_AnswersOfOtherMasters", func(t *testing.T) { testOthersAnswer(t, d) })
-	t.Run("F13_F26_Changes", func(t *testing.T) { testChanges(t, d) })
-	t.Run("F25_Replicas", func(t *testing.T) { testReplicas(t, d) })
-	if !d.Permits && !d.ReadWrite { // it makes locks by hand
-		t.Run("Locks", func(t *testing.T) { testLocks(t, d) })
+	t.Run("G9_AMasterThatHangs", func(t *testing.T) { testHangs(t, k, 300) })
+	t.Run("F15_AnswersOfOtherMasters", func(t *testing.T) { testOthersAnswer(t, k) })
+	t.Run("F13_F26_Changes", func(t *testing.T) { testChanges(t, k) })
+	t.Run("F25_Replicas", func(t *testing.T) { testReplicas(t, k) })
+	if !k.Permits && !k.ReadWrite { // it makes locks by hand
+		t.Run("Locks", func(t *testing.T) { testLocks(t, k) })
 	}
 }
 
 // RunMany runs what takes thousands of keys to be seen.
-func RunMany(t *testing.T, d locktest.Kind) {
+func RunMany(t *testing.T, k locktest.Kind) {
 	locktest.InTestAll(t)
 	t.Parallel()
-	testHangs(t, d, 5000) // more than one loop renews, or keeps waiting, or Close releases at a time
+	testHangs(t, k, 5000) // more than one loop renews, or keeps waiting, or Close releases at a time
 }
 
 // spread are keys over all slots.
@@ -67,12 +67,12 @@ func each(keys []string, do func(key string)) {
 
 // While one master hangs, keys of the others are renewed, released, handed on and taken,
 // their waiters keep their places, and Close releases them.
-func testHangs(t *testing.T, d locktest.Kind, many int) {
+func testHangs(t *testing.T, k locktest.Kind, many int) {
 	c := redistest.StartCluster(t, 3, 0, "--cluster-node-timeout", "60000")
 	const lease = 20 * time.Second
 	o := locktest.Options{Lease: lease, WaiterTTL: lease, GrantLease: lease}
 	client := c.Client(t)
-	holder, other, closes := d.Open(t, client, o), d.Open(t, c.Client(t), o), d.Open(t, client, locktest.Options{Lease: locktest.Long})
+	holder, other, closes := k.Open(t, client, o), k.Open(t, c.Client(t), o), k.Open(t, client, locktest.Options{Lease: locktest.Long})
 	requireShared(t, c, closes)
 	hung := c.Owner(t, "{hung}")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -97,7 +97,7 @@ func testHangs(t *testing.T, d locktest.Kind, many int) {
 		assert.NoError(t, err)
 	})
 	wanted := there
-	if d.ReadWrite { // each waiter asks Redis once a second
+	if k.ReadWrite { // each waiter asks Redis once a second
 		wanted = there[:min(len(there), 200)]
 	}
 	var waiters []<-chan locktest.Acquired
@@ -107,15 +107,15 @@ func testHangs(t *testing.T, d locktest.Kind, many int) {
 	at := map[string]*redistest.Server{}
 	for _, l := range elsewhere {
 		at[l.Key()] = c.Owner(t, l.Key())
-		locktest.Await(t, func() bool { return d.Waiting(t, at[l.Key()], l.Key()) == 1 })
+		locktest.Await(t, func() bool { return k.Waiting(t, at[l.Key()], l.Key()) == 1 })
 	}
 	for i := 0; i < len(wanted); i += 50 { // the others' waiters have come at the same time
-		locktest.Await(t, func() bool { return d.Waiting(t, hung, wanted[i].Key()) == 1 })
+		locktest.Await(t, func() bool { return k.Waiting(t, hung, wanted[i].Key()) == 1 })
 	}
 	hung.Pause()
 	ends := map[string]int{}
 	for _, l := range elsewhere {
-		if d.Fair {
+		if k.Fair {
 			ends[l.Key()] = waiterEnds(t, at[l.Key()], l.Key())
 		}
 	}
@@ -159,13 +159,13 @@ func requireShared(t *testing.T, c *redistest.Cluster, l locktest.Locker) {
 
 // A client that cannot connect to one master, as it hangs, has just been answered by another.
 // Its calls end by their deadlines all the same, and not when rueidis gives up the dial.
-func testOthersAnswer(t *testing.T, d locktest.Kind) {
+func testOthersAnswer(t *testing.T, k locktest.Kind) {
 	c := redistest.StartCluster(t, 2, 0, "--cluster-node-timeout", "60000")
 	hung, key := c.Owner(t, "hung"), "answers"
 	for c.Owner(t, key) == hung {
 		key += "."
 	}
-	l := d.Open(t, c.Client(t, func(o *rueidis.ClientOption) { o.Dialer.Timeout = locktest.Patience }), locktest.Options{Lease: locktest.Long})
+	l := k.Open(t, c.Client(t, func(o *rueidis.ClientOption) { o.Dialer.Timeout = locktest.Patience }), locktest.Options{Lease: locktest.Long})
 	require.NoError(t, locktest.Cycle(l, locktest.Bounded(t), "hung"))
 	hung.Do(t, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
 	hung.Pause()
@@ -229,12 +229,12 @@ func (h *holds) add(l *holdfast.Lease) {
 // Keys over all slots are held and wanted while slots move, a replica takes the place of
 // its master, and a master dies. Every waiter is served, and no two hold a key. Leases whose
 // holds do not survive are reported lost.
-func testChanges(t *testing.T, d locktest.Kind) {
+func testChanges(t *testing.T, k locktest.Kind) {
 	c := redistest.StartCluster(t, 3, 1)
 	keys := spread(1000)
 	o := locktest.Options{Lease: 6 * time.Second, WaiterTTL: 3 * time.Second, GrantLease: 4 * time.Second}
 	fresh := func(c *rueidis.ClientOption) { c.ClusterOption.ShardsRefreshInterval = time.Second }
-	first, second := d.Open(t, c.Client(t, fresh), o), d.Open(t, c.Client(t, fresh), o)
+	first, second := k.Open(t, c.Client(t, fresh), o), k.Open(t, c.Client(t, fresh), o)
 	h := holds{now: map[string]*holdfast.Lease{}}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -289,9 +289,9 @@ func testChanges(t *testing.T, d locktest.Kind) {
 
 // Writes are confirmed by the replicas of the node that has the key's slot, also after the
 // slot has moved and after a failover.
-func testReplicas(t *testing.T, d locktest.Kind) {
+func testReplicas(t *testing.T, k locktest.Kind) {
 	c := redistest.StartCluster(t, 2, 1)
-	l := d.Open(t, c.Client(t), locktest.Options{Lease: locktest.Long, Replicas: 1, ReplicaTimeout: time.Second})
+	l := k.Open(t, c.Client(t), locktest.Options{Lease: locktest.Long, Replicas: 1, ReplicaTimeout: time.Second})
 	const key = "k"
 	cycle := func() {
 		t.Helper()

@@ -12,10 +12,10 @@ import (
 
 // testLocks lists thousands of locks of three masters: all of them, those that stay where they are
 // while slots move, and those of the others while one master hangs, which the error names.
-func testLocks(t *testing.T, d locktest.Kind) {
+func testLocks(t *testing.T, k locktest.Kind) {
 	c := redistest.StartCluster(t, 3, 0, "--cluster-node-timeout", "60000")
 	client := c.Client(t)
-	l := d.Open(t, client, locktest.Options{Lease: locktest.Long})
+	l := k.Open(t, client, locktest.Options{Lease: locktest.Long})
 	keys := spread(6000)
 	each(keys, func(key string) {
 		client.Do(t.Context(), client.B().Hset().Key(key).FieldValue().FieldValue(locktest.Java, "1").Build())

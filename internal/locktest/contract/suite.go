@@ -39,9 +39,9 @@ const (
 )
 
 // leftOut reports whether a kind does not run the case.
-func (w where) leftOut(d locktest.Kind) bool {
-	return w&ownRedis != 0 && d.Masters != nil || w&disturbs != 0 && d.Another != nil ||
-		w&ofOneHolder != 0 && d.Shared || w&noPermits != 0 && d.Permits
+func (w where) leftOut(k locktest.Kind) bool {
+	return w&ownRedis != 0 && k.Masters != nil || w&disturbs != 0 && k.Another != nil ||
+		w&ofOneHolder != 0 && k.Shared || w&noPermits != 0 && k.Permits
 }
 
 var defaults = locktest.Options{}
@@ -53,25 +53,25 @@ func Run(t *testing.T, on locktest.Place, filters ...func(*testing.T)) {
 		skip(t)
 	}
 	t.Parallel()
-	d := on(t)
+	k := on(t)
 	cases := slices.Concat(
 		reentryCases, unlockCases, endCases, doCases, waitCases, cancelCases, termsCases, refusedCases,
 		closeCases, handoverCases, operatorCases, listCases, secrecyCases, progressCases, guaranteeCases, fenceCases,
 		trustCases, replyCases, observeCases,
 	)
-	if d.Fair {
+	if k.Fair {
 		cases = slices.Concat(cases, fairCases)
 	} else {
 		cases = slices.Concat(cases, plainCases)
 	}
-	cases = slices.DeleteFunc(cases, func(c testCase) bool { return c.where.leftOut(d) })
+	cases = slices.DeleteFunc(cases, func(c testCase) bool { return c.where.leftOut(k) })
 	require.NotEmpty(t, cases)
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			d.Try(t, func(t *testing.T, d locktest.Kind) { c.run(newHarness(t, d, c.options)) })
-			if d.Another != nil {
-				synctest.Test(t, func(t *testing.T) { c.run(newHarness(t, d, c.options)) })
+			k.Try(t, func(t *testing.T, k locktest.Kind) { c.run(newHarness(t, k, c.options)) })
+			if k.Another != nil {
+				synctest.Test(t, func(t *testing.T) { c.run(newHarness(t, k, c.options)) })
 			}
 		})
 	}
@@ -89,9 +89,9 @@ type harness struct {
 	asking     bool       // guarded by mu: waitingHere asks
 }
 
-func newHarness(t *testing.T, d locktest.Kind, o locktest.Options) *harness {
+func newHarness(t *testing.T, k locktest.Kind, o locktest.Options) *harness {
 	t.Helper()
-	c := &harness{Harness: locktest.NewHarness(t, d, o), ctx: locktest.Bounded(t)}
+	c := &harness{Harness: locktest.NewHarness(t, k, o), ctx: locktest.Bounded(t)}
 	if c.Proxy == nil {
 		return c
 	}

@@ -31,10 +31,10 @@ const exclusionProcesses = 4
 //
 // A run lasts 15 s, or half of SOAK_TIME, and for as long as AtMost says until enough has
 // happened. It logs a line a minute, and at last a verdict. SOAK_SEED repeats the faults of the processes.
-func Run(t *testing.T, d locktest.Kind) {
+func Run(t *testing.T, k locktest.Kind) {
 	eachSite(t, func(t *testing.T, start func(*testing.T) *site) {
 		length := SoakTime(t, 30*time.Second) / 2
-		c := newCampaign(t, d, start(t), false)
+		c := newCampaign(t, k, start(t), false)
 		want := c.least(int(length / time.Second)) // a run whose processes or faults stood still proves nothing
 		r := c.run(length, want)
 		require.Empty(t, r.found.Overlaps, "two holders")
@@ -45,9 +45,9 @@ func Run(t *testing.T, d locktest.Kind) {
 
 // RunControl makes the same runs with a lock that does not tell of losses. The check must find
 // that.
-func RunControl(t *testing.T, d locktest.Kind) {
+func RunControl(t *testing.T, k locktest.Kind) {
 	eachSite(t, func(t *testing.T, start func(*testing.T) *site) {
-		r := newCampaign(t, d, start(t), true).run(3*time.Second, map[string]int{"overlaps": 1})
+		r := newCampaign(t, k, start(t), true).run(3*time.Second, map[string]int{"overlaps": 1})
 		require.NotEmpty(t, r.found.Overlaps, "the check does not find a lock that does not exclude")
 	})
 }
@@ -102,12 +102,12 @@ type campaign struct {
 	faults map[string]int // of the servers, by kind
 }
 
-func newCampaign(t *testing.T, d locktest.Kind, s *site, broken bool) *campaign {
-	if d.Readers != nil { // a free key waits for a second for those that were killed as they wished for it
+func newCampaign(t *testing.T, k locktest.Kind, s *site, broken bool) *campaign {
+	if k.Readers != nil { // a free key waits for a second for those that were killed as they wished for it
 		s.keys *= 8
 	}
 	c := &campaign{
-		t: t, site: s, turns: d.Fair || d.Readers != nil, random: SoakSeed(t), file: filepath.Join(t.TempDir(), "records"),
+		t: t, site: s, turns: k.Fair || k.Readers != nil, random: SoakSeed(t), file: filepath.Join(t.TempDir(), "records"),
 		watch: newWatch(t, s), faults: map[string]int{},
 	}
 	t.Cleanup(c.watch.close)
@@ -116,7 +116,7 @@ func newCampaign(t *testing.T, d locktest.Kind, s *site, broken bool) *campaign 
 		ways := locktest.Processes(s.servers).Behind(t)
 		o := orders{
 			Addrs: s.addrs, MasterSet: s.masterSet, Ways: map[string]string{}, File: c.file,
-			Lease: s.lease, Longest: s.longest, Long: s.long, Keys: s.keys, Reads: d.Readers != nil && !broken, Broken: broken,
+			Lease: s.lease, Longest: s.longest, Long: s.long, Keys: s.keys, Reads: k.Readers != nil && !broken, Broken: broken,
 		}
 		if broken {
 			o.Long *= 4 // so that each failover finds some

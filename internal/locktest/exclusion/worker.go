@@ -67,14 +67,14 @@ func (o orders) client() rueidis.Client {
 
 // exclusionWorker takes and gives back few keys on many goroutines until it is
 // told to stop, and records each lease.
-func exclusionWorker(d locktest.Kind, p *locktest.Parent) error {
+func exclusionWorker(k locktest.Kind, p *locktest.Parent) error {
 	var orders orders
 	if err := json.Unmarshal([]byte(p.Args[0]), &orders); err != nil {
 		return err
 	}
 	random := rand.New(rand.NewPCG(orders.Seed, 0))
 	if orders.Broken {
-		d = broken(d)
+		k = broken(k)
 	}
 	client := orders.client()
 	defer client.Close()
@@ -82,13 +82,13 @@ func exclusionWorker(d locktest.Kind, p *locktest.Parent) error {
 	if none := time.Duration(0); random.IntN(2) == 0 {
 		o.Handover = &none
 	}
-	locker, err := d.New(client, o)
+	locker, err := k.New(client, o)
 	if err != nil {
 		return err
 	}
 	halves := map[bool]holdfast.Locker{false: locker}
 	if orders.Reads {
-		halves[true] = d.Readers(locker)
+		halves[true] = k.Readers(locker)
 	}
 	w, err := NewWork(func(reads bool) holdfast.Locker { return halves[reads] }, orders.errand, orders.File, orders.Process)
 	if err != nil {
@@ -264,9 +264,9 @@ func HoldTime(random *rand.Rand, most time.Duration, long int) time.Duration {
 
 // broken is a lock kind whose holders are never told that they have lost a lease, as the check
 // of exclusion must find.
-func broken(d locktest.Kind) locktest.Kind {
-	return locktest.Kind{Name: "broken " + d.Name, New: func(client rueidis.Client, o locktest.Options) (locktest.Locker, error) {
-		l, err := d.New(client, o)
+func broken(k locktest.Kind) locktest.Kind {
+	return locktest.Kind{Name: "broken " + k.Name, New: func(client rueidis.Client, o locktest.Options) (locktest.Locker, error) {
+		l, err := k.New(client, o)
 		return brokenLocker{l, o.Lease}, err
 	}}
 }

@@ -28,16 +28,16 @@ func init() {
 // free key, of one that another client holds and then releases, and each of both
 // with and without a waiter behind. Nothing may be left, and a waiter gets the
 // key: all leases are so long that nothing is cured by expiry.
-func testCancelledAtEveryStep(t *testing.T, d locktest.Kind) {
+func testCancelledAtEveryStep(t *testing.T, k locktest.Kind) {
 	for _, held := range []bool{false, true} {
 		for _, followed := range []bool{false, true} {
 			for _, replies := range []bool{false, true} {
-				d.Part(t, fmt.Sprintf("held=%t,followed=%t,replies=%t", held, followed, replies), func(t *testing.T, d locktest.Kind) {
-					r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
+				k.Part(t, fmt.Sprintf("held=%t,followed=%t,replies=%t", held, followed, replies), func(t *testing.T, k locktest.Kind) {
+					r := newHarness(t, k, locktest.Options{Lease: locktest.Long})
 					steps := 0
 					var lockers []locktest.Locker
 					for more := true; more; {
-						locker, err := d.New(r.Client, locktest.Options{Lease: locktest.Long})
+						locker, err := k.New(r.Client, locktest.Options{Lease: locktest.Long})
 						require.NoError(t, err)
 						lockers = append(lockers, locker)
 						steps++
@@ -116,15 +116,15 @@ func (r *harness) cancelledAtStep(locker locktest.Locker, k int, held, followed,
 // The cancellation comes just ahead of the reply to the only attempt: the caller of a free key
 // does not get the lease. Behind a release of its own that is not yet answered it has to wait on
 // a fair lock, and may then be the holder.
-func testCancelledAtReply(t *testing.T, d locktest.Kind) {
+func testCancelledAtReply(t *testing.T, k locktest.Kind) {
 	const times = 200
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long})
 	cancelled := 0
 	for range times {
 		ctx, cancel := context.WithCancel(locktest.Bounded(t))
 		r.Proxy.OnReply(seeing(locktest.Is("acquire", "enter"), cancel))
 		l, err := r.Locker.Lock(ctx, "k")
-		if err == nil && d.Fair {
+		if err == nil && k.Fair {
 			require.NoError(t, l.Unlock(locktest.Bounded(t)))
 			continue
 		}
@@ -138,8 +138,8 @@ func testCancelledAtReply(t *testing.T, d locktest.Kind) {
 
 // While the undo after a cancelled Lock is on its way, the next Lock meets
 // the remains of the first, and may be cancelled itself; the third gets the key.
-func testCancelledDuringUndo(t *testing.T, d locktest.Kind) {
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
+func testCancelledDuringUndo(t *testing.T, k locktest.Kind) {
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long})
 	for _, another := range []bool{false, true} {
 		ctx, cancel := context.WithCancel(locktest.Bounded(t))
 		r.Proxy.OnReply(when(locktest.Is("acquire"), func() redistest.Verdict { // executed, not answered
@@ -166,10 +166,10 @@ func testCancelledDuringUndo(t *testing.T, d locktest.Kind) {
 
 // A waiter leaves while the key is being granted. The call that would give it back is lost
 // for as long as the lease lasts: nothing may keep that hold alive beyond.
-func testGrantForNobody(t *testing.T, d locktest.Kind) {
+func testGrantForNobody(t *testing.T, k locktest.Kind) {
 	const lease = 9 * time.Second // so that it is still there when that is looked at
-	r := newHarness(t, d, locktest.Options{Lease: lease, WaiterTTL: lease, GrantLease: lease})
-	other := d.Open(t, r.Server.Client(t), locktest.Options{Lease: locktest.Long, WaiterTTL: lease, GrantLease: lease})
+	r := newHarness(t, k, locktest.Options{Lease: lease, WaiterTTL: lease, GrantLease: lease})
+	other := k.Open(t, r.Server.Client(t), locktest.Options{Lease: locktest.Long, WaiterTTL: lease, GrantLease: lease})
 	before := locktest.Lock(t, other, locktest.Bounded(t), "k")
 	ctx, cancel := context.WithCancel(locktest.Bounded(t))
 	defer cancel()
@@ -177,14 +177,14 @@ func testGrantForNobody(t *testing.T, d locktest.Kind) {
 	r.asleep(func() { waiting = locktest.GoLock(r.Locker, ctx, "k") }, "k")
 
 	r.Proxy.OnRequest(always(locktest.Is("release", "give_up", "end_round"), redistest.Cut))
-	if d.Fair { // the grant is a message
+	if k.Fair { // the grant is a message
 		r.Proxy.HoldReplies(true)
 	} else { // the head has to hear that it may try
 		r.holdReplies("acquire")
 	}
 	require.NoError(t, before.Unlock(locktest.Bounded(t)))
 	for _, s := range r.Server { // one may be late to release it
-		locktest.Await(t, func() bool { return !d.Has(t, s, "k", before.Owner()) })
+		locktest.Await(t, func() bool { return !k.Has(t, s, "k", before.Owner()) })
 	}
 	locktest.Await(t, func() bool { return locktest.Exists(t, r.Server, "k") })
 	cancel()
@@ -202,8 +202,8 @@ func testGrantForNobody(t *testing.T, d locktest.Kind) {
 // the third are cancelled after 0 to 3 ms, in steps of 20 µs, while the key is
 // released at half that time. The others are served in their order, and then the
 // other client; nothing is left.
-func testCancelledInARun(t *testing.T, d locktest.Kind) {
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, Fencing: true})
+func testCancelledInARun(t *testing.T, k locktest.Kind) {
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, Fencing: true})
 	const most = 3 * time.Millisecond
 	cancelled := 0
 	for delay := time.Duration(0); delay <= most; delay += 20 * time.Microsecond {
@@ -231,7 +231,7 @@ func testCancelledInARun(t *testing.T, d locktest.Kind) {
 				continue
 			}
 			require.NoError(t, a.Err)
-			d.Grown(t, last, a.Lease.Fence())
+			k.Grown(t, last, a.Lease.Fence())
 			last = a.Lease.Fence()
 			require.NoError(t, a.Lease.Unlock(locktest.Bounded(t)))
 		}
@@ -243,8 +243,8 @@ func testCancelledInARun(t *testing.T, d locktest.Kind) {
 
 // The grant has to be confirmed, as the waiter asks for a lease of its own. It is
 // cancelled while that call is on its way, or its answer.
-func testCancelledWhileConfirming(t *testing.T, d locktest.Kind) {
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long})
+func testCancelledWhileConfirming(t *testing.T, k locktest.Kind) {
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long})
 	for key, set := range map[string]func(redistest.Hook){"request": r.Proxy.OnRequest, "reply": r.Proxy.OnReply} {
 		before := locktest.Lock(t, r.Other, locktest.Bounded(t), key)
 		ctx, cancel := context.WithCancel(locktest.Bounded(t))

@@ -23,8 +23,8 @@ func init() {
 }
 
 // Unlocks that release nothing change nothing, and say what is the matter.
-func testUnlockNotHeld(t *testing.T, d locktest.Kind) {
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, Fencing: true})
+func testUnlockNotHeld(t *testing.T, k locktest.Kind) {
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, Fencing: true})
 	ctx := locktest.Bounded(t)
 	unchanged := func(what string, l *holdfast.Lease, want error) {
 		t.Helper()
@@ -86,9 +86,9 @@ var clockCommands = regexp.MustCompile(`(?i)'(P?EXPIREAT|P?EXPIRETIME|EXAT|PXAT)
 
 // No clock of a client can be wrong where only durations are measured and sent:
 // nothing below the lock kind looks at wall-clock time.
-func testNoWallClock(t *testing.T, d locktest.Kind) {
+func testNoWallClock(t *testing.T, k locktest.Kind) {
 	files := 0
-	for _, dir := range []string{"scripts", "pubsub", "watchdog", filepath.Join("internal", "engine"), d.Name} {
+	for _, dir := range []string{"scripts", "pubsub", "watchdog", filepath.Join("internal", "engine"), k.Name} {
 		sources, err := filepath.Glob(filepath.Join(locktest.ModuleRoot(), dir, "*.go"))
 		require.NoError(t, err)
 		for _, path := range sources {

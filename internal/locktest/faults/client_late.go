@@ -60,7 +60,7 @@ func delayedOn(p *redistest.Proxy, name string) (held <-chan struct{}, arrived <
 
 // An acquire is held up on its way, its connection is lost, and the undo overtakes it.
 // The caller has given up, and must not become the holder when the acquire arrives.
-func testAcquireArrivesLate(t *testing.T, d locktest.Kind) {
+func testAcquireArrivesLate(t *testing.T, k locktest.Kind) {
 	for name, how := range map[string]struct {
 		fenced bool
 		cancel bool
@@ -70,9 +70,9 @@ func testAcquireArrivesLate(t *testing.T, d locktest.Kind) {
 		"cancelled":         {false, true},
 		"cancelled, fenced": {true, true},
 	} {
-		d.Part(t, name, func(t *testing.T, d locktest.Kind) {
+		k.Part(t, name, func(t *testing.T, k locktest.Kind) {
 			var s locktest.Sockets
-			r := newHarness(t, d, locktest.Options{Lease: locktest.Long, Fencing: how.fenced}, s.Dialled)
+			r := newHarness(t, k, locktest.Options{Lease: locktest.Long, Fencing: how.fenced}, s.Dialled)
 			held, arrived := delayed(r.Proxy, "acquire")
 			ctx, cancel := context.WithCancel(locktest.Bounded(t))
 			defer cancel()
@@ -106,9 +106,9 @@ func tombstones(r *harness) int {
 }
 
 // A nested call arrives when its lease is over and another owner holds the key.
-func testNestedArrivesLate(t *testing.T, d locktest.Kind) {
+func testNestedArrivesLate(t *testing.T, k locktest.Kind) {
 	var s locktest.Sockets
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long}, s.Dialled)
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long}, s.Dialled)
 	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
 	held, arrived := delayed(r.Proxy, "set_entries")
 	result := locktest.Go(func() error { return locktest.ErrOf(r.Locker.TryLock(l.Bind(locktest.Bounded(t)), "k")) })
@@ -128,7 +128,7 @@ func testNestedArrivesLate(t *testing.T, d locktest.Kind) {
 // An enter is held up on its way and sent again; its owner is served and unlocks. When the
 // first call arrives, it puts no owner into the queue. No heartbeat would repair that: a
 // silent client is dead much later.
-func testEnterAfterRelease(t *testing.T, d locktest.Kind) {
+func testEnterAfterRelease(t *testing.T, k locktest.Kind) {
 	for name, c := range map[string]struct {
 		run  bool
 		call []holdfast.LockOption
@@ -137,9 +137,9 @@ func testEnterAfterRelease(t *testing.T, d locktest.Kind) {
 		"confirmed": {call: []holdfast.LockOption{holdfast.FixedLease(locktest.Long)}},
 		"in a run":  {run: true},
 	} {
-		d.Part(t, name, func(t *testing.T, d locktest.Kind) {
+		k.Part(t, name, func(t *testing.T, k locktest.Kind) {
 			var s locktest.Sockets
-			r := newHarness(t, d, locktest.Options{Lease: 2 * locktest.Long, WaiterTTL: 2 * locktest.Long, GrantLease: 2 * locktest.Long, Handover: ptr(locktest.Long)}, s.Dialled)
+			r := newHarness(t, k, locktest.Options{Lease: 2 * locktest.Long, WaiterTTL: 2 * locktest.Long, GrantLease: 2 * locktest.Long, Handover: ptr(locktest.Long)}, s.Dialled)
 			before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 			n := 1
 			var first <-chan locktest.Acquired
@@ -173,8 +173,8 @@ func testEnterAfterRelease(t *testing.T, d locktest.Kind) {
 
 // Java drops one head after the other: each is noticed by a heartbeat, also when the first
 // has entered again, at the end.
-func testPlacesLost(t *testing.T, d locktest.Kind) {
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, WaiterTTL: 2 * time.Second})
+func testPlacesLost(t *testing.T, k locktest.Kind) {
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, WaiterTTL: 2 * time.Second})
 	before, first := r.heldAndWanted("k")
 	second := r.InQueue(locktest.Bounded(t), "k", 2)
 	looks := r.counting()
@@ -190,9 +190,9 @@ func testPlacesLost(t *testing.T, d locktest.Kind) {
 
 // A confirmation has set the lease, and its answer comes when that is over and another has
 // the key. No caller gets a lease that has ended: the waiter enters again.
-func testConfirmedTooLate(t *testing.T, d locktest.Kind) {
+func testConfirmedTooLate(t *testing.T, k locktest.Kind) {
 	const lease = 2 * time.Second // less than a call may take
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: time.Second})
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: time.Second})
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	waiting := r.InQueue(locktest.Bounded(t), "k", 1, holdfast.FixedLease(lease))
 	rival := r.OtherInQueue("k", 2)

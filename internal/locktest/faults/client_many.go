@@ -21,8 +21,8 @@ import (
 )
 
 func init() {
-	register("F10_TenThousandWaiters", func(t *testing.T, d locktest.Kind) { testCrowd(t, d, 1, 10_000, 50) }, ofOneHolder|alone)
-	register("F10_ManyProcesses", func(t *testing.T, d locktest.Kind) { testCrowd(t, d, 50, 200, 10) }, ofOneHolder|alone)
+	register("F10_TenThousandWaiters", func(t *testing.T, k locktest.Kind) { testCrowd(t, k, 1, 10_000, 50) }, ofOneHolder|alone)
+	register("F10_ManyProcesses", func(t *testing.T, k locktest.Kind) { testCrowd(t, k, 50, 200, 10) }, ofOneHolder|alone)
 	register("F10_BoundContextsDoNotPileUp", testManyBound, alone)
 	register("F10_CallersGiveUpWhileRedisHangs", testCallersGiveUp, alone|realServers)
 }
@@ -101,8 +101,8 @@ func (a *attempts) read() (sent, most, clients int) {
 // testCrowd has lockers, as processes have them, with so many waiters each for one key, of which some
 // enter a queue by one call. Of each process, one attempt at most is under way at once, and few are
 // made while all wait.
-func testCrowd(t *testing.T, d locktest.Kind, processes, each, together int) {
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
+func testCrowd(t *testing.T, k locktest.Kind, processes, each, together int) {
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long})
 	ctx, cancel := context.WithTimeout(context.Background(), 5*locktest.Patience)
 	defer cancel()
 	before := locktest.Lock(t, r.Other, ctx, "k")
@@ -112,7 +112,7 @@ func testCrowd(t *testing.T, d locktest.Kind, processes, each, together int) {
 	began := time.Now()
 	for range processes {
 		client := r.Server.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{r.Proxy.Addr()} })
-		crowds = append(crowds, crowded(ctx, d.Open(t, client, locktest.Options{Lease: locktest.Long, MaxWaiters: each}), "k", each))
+		crowds = append(crowds, crowded(ctx, k.Open(t, client, locktest.Options{Lease: locktest.Long, MaxWaiters: each}), "k", each))
 	}
 	if processes == 1 { // clients take more
 		require.Less(t, (memory()-empty)/each, 16<<10, "bytes for each waiter, its goroutine's stack included")
@@ -120,15 +120,15 @@ func testCrowd(t *testing.T, d locktest.Kind, processes, each, together int) {
 	r.AwaitWaiters("k", processes)
 	sent, _, clients := a.read()
 	require.Equal(t, processes, clients)
-	few := (1 + d.MostProbes()) * processes // one subscription may take so long that there is a probe meanwhile
-	if d.Fair {
+	few := (1 + k.MostProbes()) * processes // one subscription may take so long that there is a probe meanwhile
+	if k.Fair {
 		few = each / together * processes
 	}
 	const firstAttempts = 256 // of a semaphore, up to 50 of them in a call
-	if d.Permits {
+	if k.Permits {
 		few += firstAttempts * processes
 	}
-	if d.ReadWrite { // a process says each second that it waits
+	if k.ReadWrite { // a process says each second that it waits
 		few += int(1+time.Since(began)/time.Second) * processes
 	}
 	require.LessOrEqual(t, sent, few, "attempts while all waited")
@@ -144,7 +144,7 @@ func testCrowd(t *testing.T, d locktest.Kind, processes, each, together int) {
 	}
 	all.Wait()
 	_, most, _ := a.read()
-	if d.Permits {
+	if k.Permits {
 		require.LessOrEqual(t, most, firstAttempts+1, "attempts of one process at once")
 	} else {
 		require.Equal(t, 1, most, "attempts of one process at once")
@@ -164,9 +164,9 @@ type boundKey struct{}
 
 // A lease that lives for long is bound ever again, to contexts that do not end before
 // it: nothing of that stays.
-func testManyBound(t *testing.T, d locktest.Kind) {
+func testManyBound(t *testing.T, k locktest.Kind) {
 	const times = 50_000
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long})
 	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
 	service, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -184,9 +184,9 @@ func testManyBound(t *testing.T, d locktest.Kind) {
 // Callers with short time give up, and come again with other keys, while Redis hangs.
 // Neither goroutines nor what is left to be undone grow with the number of their calls.
 // When Redis goes on, all of it is undone and locks are had again.
-func testCallersGiveUp(t *testing.T, d locktest.Kind) {
+func testCallersGiveUp(t *testing.T, k locktest.Kind) {
 	const callers, times = 50, 40
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long})
 	require.NoError(t, locktest.Cycle(r.Locker, locktest.Bounded(t), "warm"))
 	before := runtime.NumGoroutine()
 	r.Server.Pause()
@@ -202,19 +202,19 @@ func testCallersGiveUp(t *testing.T, d locktest.Kind) {
 	}
 	all.Wait()
 	// Some end late: for each node, those of 256 attempts that wait to be undone; and those of each caller's last call.
-	require.Less(t, runtime.NumGoroutine()-before, 256*max(1, d.Nodes)+6*callers, "goroutines after %d calls", callers*times)
+	require.Less(t, runtime.NumGoroutine()-before, 256*max(1, k.Nodes)+6*callers, "goroutines after %d calls", callers*times)
 	r.Server.Resume()
 	undone := map[string]bool{}
 	locktest.Await(t, func() bool { // tombstones stay for a while
 		held := false
-		for _, k := range r.Keys() {
-			stone := strings.HasPrefix(k, "holdfast_gone:")
-			held = held || !stone && strings.HasPrefix(k, "k")
+		for _, key := range r.Keys() {
+			stone := strings.HasPrefix(key, "holdfast_gone:")
+			held = held || !stone && strings.HasPrefix(key, "k")
 			if stone {
-				undone[k] = true
+				undone[key] = true
 			}
 		}
-		return !held && (len(undone) > 0 || d.Nodes > 0) // where nodes keep their order, undoing leaves none
+		return !held && (len(undone) > 0 || k.Nodes > 0) // where nodes keep their order, undoing leaves none
 	})
 	require.Less(t, len(undone), callers*times/4, "tombstones")
 	require.NoError(t, locktest.Cycle(r.Locker, locktest.Bounded(t), "k0-0"))

@@ -21,8 +21,8 @@ import (
 func init() {
 	locktest.RegisterChild("client", obedientClient)
 	register("F1_HolderKilled", testHolderKilled, realServers)
-	register("F2_HolderPausedPastItsLease", func(t *testing.T, d locktest.Kind) { testHolderPaused(t, d, true) }, realServers)
-	register("F2_NobodyElseTookTheKey", func(t *testing.T, d locktest.Kind) { testHolderPaused(t, d, false) }, realServers)
+	register("F2_HolderPausedPastItsLease", func(t *testing.T, k locktest.Kind) { testHolderPaused(t, k, true) }, realServers)
+	register("F2_NobodyElseTookTheKey", func(t *testing.T, k locktest.Kind) { testHolderPaused(t, k, false) }, realServers)
 	register("F2_PausedWhileAcquiring", testPausedWhileAcquiring, realServers)
 	register("F2_RenewalArrivesLate", testRenewalArrivesLate)
 }
@@ -30,7 +30,7 @@ func init() {
 // obedientClient is a child with one fenced locker, that does as it is told, line
 // by line, with one lease at a time, and answers each line with one.
 // Args: the address of Redis, its lease.
-func obedientClient(d locktest.Kind, p *locktest.Parent) error {
+func obedientClient(k locktest.Kind, p *locktest.Parent) error {
 	client, err := p.Client(p.Args[0])
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func obedientClient(d locktest.Kind, p *locktest.Parent) error {
 	if err != nil {
 		return err
 	}
-	locker, err := d.New(client, locktest.Options{Lease: lease, Fencing: true, MaxOutage: ptr(locktest.Long)}) // beyond pauses: a slow machine adds to them
+	locker, err := k.New(client, locktest.Options{Lease: lease, Fencing: true, MaxOutage: ptr(locktest.Long)}) // beyond pauses: a slow machine adds to them
 	if err != nil {
 		return err
 	}
@@ -114,10 +114,10 @@ func fence(t *testing.T, s string) int64 {
 	return n
 }
 
-func testHolderKilled(t *testing.T, d locktest.Kind) {
+func testHolderKilled(t *testing.T, k locktest.Kind) {
 	const lease = 500 * time.Millisecond
-	s := d.Start(t)
-	next := d.Open(t, s.Client(t), locktest.Options{Fencing: true, Lease: locktest.Long})
+	s := k.Start(t)
+	next := k.Open(t, s.Client(t), locktest.Options{Fencing: true, Lease: locktest.Long})
 	child := locktest.StartChild(t, "client", s.Addr(), lease.String())
 	for range 3 {
 		before := fence(t, ask(child, "lock k", "held"))
@@ -126,7 +126,7 @@ func testHolderKilled(t *testing.T, d locktest.Kind) {
 		killed := time.Now()
 		l := locktest.Got(t, waiting)
 		require.Less(t, time.Since(killed), lease+20*time.Second)
-		d.Grown(t, before, l.Fence())
+		k.Grown(t, before, l.Fence())
 		require.NoError(t, l.Unlock(locktest.Bounded(t)))
 		child = locktest.StartChild(t, "client", s.Addr(), lease.String())
 	}
@@ -136,10 +136,10 @@ const pausedLease = 3 * time.Second
 
 // A holder stands still for longer than its lease, while another takes the key or nobody does. When
 // it goes on, it is told, and changes nothing.
-func testHolderPaused(t *testing.T, d locktest.Kind, taken bool) {
-	s := d.Start(t)
+func testHolderPaused(t *testing.T, k locktest.Kind, taken bool) {
+	s := k.Start(t)
 	client := s.Client(t)
-	next := d.Open(t, client, locktest.Options{Fencing: true, Lease: locktest.Long, GrantLease: locktest.Long})
+	next := k.Open(t, client, locktest.Options{Fencing: true, Lease: locktest.Long, GrantLease: locktest.Long})
 	child := locktest.StartChild(t, "client", s.Addr(), pausedLease.String())
 	old := fence(t, ask(child, "lock k", "held"))
 	child.Say("done")
@@ -147,7 +147,7 @@ func testHolderPaused(t *testing.T, d locktest.Kind, taken bool) {
 	var l *holdfast.Lease
 	if taken {
 		l = locktest.Lock(t, next, locktest.Bounded(t), "k")
-		d.Grown(t, old, l.Fence())
+		k.Grown(t, old, l.Fence())
 		require.True(t, guardedWrite(locktest.Bounded(t), client, "resource", l.Fence(), "parent"))
 	} else {
 		locktest.Await(t, func() bool { return !locktest.Exists(t, s, "k") })
@@ -155,7 +155,7 @@ func testHolderPaused(t *testing.T, d locktest.Kind, taken bool) {
 	child.Resume()
 	require.Equal(t, "ErrLost", child.Expect("done"))
 	require.Equal(t, taken, locktest.Exists(t, s, "k"), "a renewal has made it again")
-	if taken && !d.Permits {
+	if taken && !k.Permits {
 		require.Equal(t, "false", ask(child, "write resource", "wrote"))
 	}
 	require.Equal(t, "ErrLost", ask(child, "unlock", "unlocked"))
@@ -174,10 +174,10 @@ func testHolderPaused(t *testing.T, d locktest.Kind, taken bool) {
 
 // The process stands still from before the reply to its acquire until the lease
 // is over: it must not believe in that reply.
-func testPausedWhileAcquiring(t *testing.T, d locktest.Kind) {
-	s := d.Start(t)
+func testPausedWhileAcquiring(t *testing.T, k locktest.Kind) {
+	s := k.Start(t)
 	proxy := s.Behind(t)
-	next := d.Open(t, s.Client(t), locktest.Options{Fencing: true, Lease: locktest.Long})
+	next := k.Open(t, s.Client(t), locktest.Options{Fencing: true, Lease: locktest.Long})
 	child := locktest.StartChild(t, "client", proxy.Ways(), pausedLease.String())
 	ask(child, "lock warm", "held") // the scripts are known from here on
 	ask(child, "unlock", "unlocked")
@@ -204,7 +204,7 @@ func testPausedWhileAcquiring(t *testing.T, d locktest.Kind) {
 		require.NoError(t, err)
 		require.Equal(t, l.Owner(), held.Owner)
 		require.NoError(t, l.Unlock(locktest.Bounded(t)))
-		d.Grown(t, l.Fence(), fence(t, child.Expect("held")))
+		k.Grown(t, l.Fence(), fence(t, child.Expect("held")))
 		require.Contains(t, []string{"nil", "ErrUnknown"}, ask(child, "unlock", "unlocked")) // its lease is short for a slow machine
 	}
 	child.Say("close")
@@ -214,9 +214,9 @@ func testPausedWhileAcquiring(t *testing.T, d locktest.Kind) {
 
 // A renewal that was on its way when the lease ended finds no hold, and then another's: it
 // changes neither.
-func testRenewalArrivesLate(t *testing.T, d locktest.Kind) {
-	r := newHarness(t, d, locktest.Options{Lease: pausedLease})
-	next := d.Open(t, r.Server.Client(t), locktest.Options{Lease: locktest.Long})
+func testRenewalArrivesLate(t *testing.T, k locktest.Kind) {
+	r := newHarness(t, k, locktest.Options{Lease: pausedLease})
+	next := k.Open(t, r.Server.Client(t), locktest.Options{Lease: locktest.Long})
 	for _, taken := range []bool{false, true} {
 		held, executed := make(chan struct{}, 1), make(chan struct{}, 1)
 		const passing, wanted, holding = 0, 1, 2

@@ -21,9 +21,9 @@ import (
 // makes no difference to what callers see.
 
 func init() {
-	register("F6_ReplyLostAfterExecution", func(t *testing.T, d locktest.Kind) { testLoss(t, d, cutReply) }, ofOneHolder|inParts)
-	register("F16_ResetBeforeExecution", func(t *testing.T, d locktest.Kind) { testLoss(t, d, cutRequest) }, ofOneHolder|inParts)
-	register("F18_RepliesLostOneWay", func(t *testing.T, d locktest.Kind) { testLoss(t, d, dropReplies) }, ofOneHolder|inParts)
+	register("F6_ReplyLostAfterExecution", func(t *testing.T, k locktest.Kind) { testLoss(t, k, cutReply) }, ofOneHolder|inParts)
+	register("F16_ResetBeforeExecution", func(t *testing.T, k locktest.Kind) { testLoss(t, k, cutRequest) }, ofOneHolder|inParts)
+	register("F18_RepliesLostOneWay", func(t *testing.T, k locktest.Kind) { testLoss(t, k, dropReplies) }, ofOneHolder|inParts)
 }
 
 // loss loses the answer to the next command of that verb. The channel is closed
@@ -81,18 +81,18 @@ var lossCases = []lossCase{
 
 const lossWaiters = 2 // as many as a locker allows
 
-func testLoss(t *testing.T, d locktest.Kind, how loss) {
+func testLoss(t *testing.T, k locktest.Kind, how loss) {
 	lease := 6 * time.Second // long enough for an answer to be given up and asked for again
-	if d.Nodes > 0 {         // which have a tenth of it for an answer
+	if k.Nodes > 0 {         // which have a tenth of it for an answer
 		lease = 15 * time.Second
 	}
 	cases := append(slices.Clone(lossCases), lossCase{"acquire/as waiter", false, grantUnanswered})
-	if d.Fair {
+	if k.Fair {
 		cases = slices.Concat(lossCases, fairLossCases)
 	}
 	for _, c := range cases {
-		d.Part(t, c.name, func(t *testing.T, d locktest.Kind) {
-			r := newHarness(t, d, locktest.Options{
+		k.Part(t, c.name, func(t *testing.T, k locktest.Kind) {
+			r := newHarness(t, k, locktest.Options{
 				Lease: lease, Fencing: c.fenced, MaxOutage: ptr(time.Minute), MaxWaiters: lossWaiters, Handover: ptr(lease),
 				WaiterTTL: time.Second,
 			}, quickPing)

@@ -28,8 +28,8 @@ func init() {
 }
 
 // endpoints are servers each of which has these slots of a cluster, and knows the owners of the others.
-func endpoints(t *testing.T, d locktest.Kind, slots, others string) (f locktest.Topology) {
-	for range max(d.Nodes, 1) {
+func endpoints(t *testing.T, k locktest.Kind, slots, others string) (f locktest.Topology) {
+	for range max(k.Nodes, 1) {
 		f = append(f, redistest.Start(t, redistest.ClusterNode(t, slots, others)...))
 	}
 	f.Each(func(s locktest.Server) { locktest.Real(s).AwaitClusterNode(t) })
@@ -37,9 +37,9 @@ func endpoints(t *testing.T, d locktest.Kind, slots, others string) (f locktest.
 }
 
 // endpoint is one server that has all slots, with two lockers.
-func endpoint(t *testing.T, d locktest.Kind, o locktest.Options) (s *redistest.Server, locker, other locktest.Locker) {
-	f := endpoints(t, d, allSlots, "")
-	return locktest.Real(f[0]), d.Open(t, f.Client(t, single), o), d.Open(t, f.Client(t, single), o)
+func endpoint(t *testing.T, k locktest.Kind, o locktest.Options) (s *redistest.Server, locker, other locktest.Locker) {
+	f := endpoints(t, k, allSlots, "")
+	return locktest.Real(f[0]), k.Open(t, f.Client(t, single), o), k.Open(t, f.Client(t, single), o)
 }
 
 const allSlots = "0-16383"
@@ -55,8 +55,8 @@ func crossings(t *testing.T, s *redistest.Server) (n int) {
 }
 
 // All leases of a locker are renewed, from the first renewal on.
-func testLeasesBehindOneEndpoint(t *testing.T, d locktest.Kind) {
-	s, locker, other := endpoint(t, d, locktest.Options{Lease: 30 * time.Second, Fencing: true})
+func testLeasesBehindOneEndpoint(t *testing.T, k locktest.Kind) {
+	s, locker, other := endpoint(t, k, locktest.Options{Lease: 30 * time.Second, Fencing: true})
 	var leases []*holdfast.Lease
 	for _, key := range manyKeys() {
 		leases = append(leases, locktest.Lock(t, locker, locktest.Bounded(t), key))
@@ -74,8 +74,8 @@ func testLeasesBehindOneEndpoint(t *testing.T, d locktest.Kind) {
 
 // Calls that are made at once are made, whether they are refused together or not, and no
 // longer together once they were.
-func testManyCallsBehindOneEndpoint(t *testing.T, d locktest.Kind) {
-	s, locker, _ := endpoint(t, d, locktest.Options{Lease: locktest.Long})
+func testManyCallsBehindOneEndpoint(t *testing.T, k locktest.Kind) {
+	s, locker, _ := endpoint(t, k, locktest.Options{Lease: locktest.Long})
 	lockAll := func() {
 		var all sync.WaitGroup
 		for _, key := range manyKeys() {
@@ -102,10 +102,10 @@ func testManyCallsBehindOneEndpoint(t *testing.T, d locktest.Kind) {
 
 // No quorum locks there, as its marker is in a slot of its own: an attempt and a wait are
 // refused immediately.
-func testNoQuorumBehindOneEndpoint(t *testing.T, d locktest.Kind) {
-	f := endpoints(t, d, allSlots, "")
+func testNoQuorumBehindOneEndpoint(t *testing.T, k locktest.Kind) {
+	f := endpoints(t, k, allSlots, "")
 	for _, unguarded := range []bool{false, true} {
-		l := d.Open(t, f.Client(t, single), locktest.Options{Lease: locktest.Long, Unguarded: unguarded})
+		l := k.Open(t, f.Client(t, single), locktest.Options{Lease: locktest.Long, Unguarded: unguarded})
 		for _, wait := range []time.Duration{0, locktest.Long} {
 			_, err := l.TryLockFor(locktest.Bounded(t), "k", wait)
 			locktest.RequireSentinel(t, err, nil)
@@ -113,12 +113,12 @@ func testNoQuorumBehindOneEndpoint(t *testing.T, d locktest.Kind) {
 			require.ErrorContains(t, err, "CROSSSLOT")
 		}
 	}
-	locktest.Gone(t, f, d.Prefix+"k")
+	locktest.Gone(t, f, k.Prefix+"k")
 }
 
 // All waiters of a locker keep their places by heartbeats, and are served.
-func testWaitersBehindOneEndpoint(t *testing.T, d locktest.Kind) {
-	s, locker, other := endpoint(t, d, locktest.Options{Lease: locktest.Long, WaiterTTL: time.Second, GrantLease: locktest.Long})
+func testWaitersBehindOneEndpoint(t *testing.T, k locktest.Kind) {
+	s, locker, other := endpoint(t, k, locktest.Options{Lease: locktest.Long, WaiterTTL: time.Second, GrantLease: locktest.Long})
 	held, waits := queuedFor(t, s, locker, other, manyKeys())
 	var alive []int // until when, in ms
 	for _, key := range manyKeys() {
@@ -142,9 +142,9 @@ func aliveUntil(t *testing.T, s *redistest.Server, key string) (until int) {
 
 // A client that does not follow is sent elsewhere by a node of a Cluster, each time it
 // asks: no wait cures that.
-func testSentElsewhere(t *testing.T, d locktest.Kind) {
-	f := endpoints(t, d, "5961", "0-5960 5962-16383") // each has the slot of the marker, so that it is a node of a quorum
-	locker := d.Open(t, f.Client(t, single), locktest.Options{Lease: locktest.Long})
+func testSentElsewhere(t *testing.T, k locktest.Kind) {
+	f := endpoints(t, k, "5961", "0-5960 5962-16383") // each has the slot of the marker, so that it is a node of a quorum
+	locker := k.Open(t, f.Client(t, single), locktest.Options{Lease: locktest.Long})
 	everyCall(locker, locktest.Bounded(t), "k", func(err error) {
 		t.Helper()
 		locktest.RequireSentinel(t, err, nil)

@@ -26,7 +26,7 @@ func init() {
 // says which one is served, and unlocks when it hears a line.
 // Args: the address of Redis, the number of clients, of waiters of each, the time
 // in nanoseconds after which a silent client is dead.
-func waitersChild(d locktest.Kind, p *locktest.Parent) error {
+func waitersChild(k locktest.Kind, p *locktest.Parent) error {
 	var addr string
 	var clients, each int
 	var stale time.Duration
@@ -38,7 +38,7 @@ func waitersChild(d locktest.Kind, p *locktest.Parent) error {
 		if err != nil {
 			return err
 		}
-		locker, err := d.New(client, locktest.Options{Lease: locktest.Long, WaiterTTL: stale, GrantLease: stale})
+		locker, err := k.New(client, locktest.Options{Lease: locktest.Long, WaiterTTL: stale, GrantLease: stale})
 		if err != nil {
 			return err
 		}
@@ -65,10 +65,10 @@ type deadRig struct {
 }
 
 // newDeadRig has a locker hold the key whose grants are for so long. The harness's lockers outlive all.
-func newDeadRig(t *testing.T, d locktest.Kind, grant time.Duration) *deadRig {
+func newDeadRig(t *testing.T, k locktest.Kind, grant time.Duration) *deadRig {
 	t.Helper()
-	r := &deadRig{harness: newHarness(t, d, locktest.Options{Lease: locktest.Long, WaiterTTL: locktest.Long, GrantLease: locktest.Long})}
-	holder := d.Open(t, r.Server.Client(t), locktest.Options{Lease: locktest.Long, WaiterTTL: grant, GrantLease: grant})
+	r := &deadRig{harness: newHarness(t, k, locktest.Options{Lease: locktest.Long, WaiterTTL: locktest.Long, GrantLease: locktest.Long})}
+	holder := k.Open(t, r.Server.Client(t), locktest.Options{Lease: locktest.Long, WaiterTTL: grant, GrantLease: grant})
 	r.holder = locktest.Lock(t, holder, locktest.Bounded(t), "k")
 	return r
 }
@@ -112,8 +112,8 @@ func (r *deadRig) next(l *holdfast.Lease, waiting <-chan locktest.Acquired) *hol
 
 // No waiter is passed over, and the dead cost nothing, however many they are, as their messages
 // have no receiver. By their heartbeats they would count as alive for a minute.
-func testWaitersKilled(t *testing.T, d locktest.Kind) {
-	r := newDeadRig(t, d, locktest.Long)
+func testWaitersKilled(t *testing.T, k locktest.Kind) {
+	r := newDeadRig(t, k, locktest.Long)
 	head := r.child(20, 60, locktest.Long)
 	first := r.mine()
 	middle := r.child(1, 3, locktest.Long)
@@ -127,9 +127,9 @@ func testWaitersKilled(t *testing.T, d locktest.Kind) {
 	require.Equal(t, 1204, r.length(), "their places are kept while they may come back")
 }
 
-func testTwentyKilled(t *testing.T, d locktest.Kind) {
+func testTwentyKilled(t *testing.T, k locktest.Kind) {
 	const stale = time.Second
-	r := newDeadRig(t, d, locktest.Long)
+	r := newDeadRig(t, k, locktest.Long)
 	dead := r.child(20, 1, stale)
 	first := r.mine()
 	r.kill(dead)
@@ -142,9 +142,9 @@ func testTwentyKilled(t *testing.T, d locktest.Kind) {
 
 // A waiter dies after its grant, before it could use it: the key is free after the short
 // grant lease.
-func testGrantedAndKilled(t *testing.T, d locktest.Kind) {
+func testGrantedAndKilled(t *testing.T, k locktest.Kind) {
 	const grant = time.Second
-	r := newDeadRig(t, d, grant)
+	r := newDeadRig(t, k, grant)
 	dead := r.child(1, 1, locktest.Long)
 	next := r.mine()
 	dead.Pause()
@@ -159,9 +159,9 @@ func testGrantedAndKilled(t *testing.T, d locktest.Kind) {
 // A process that stands still is told and does not hear it. It costs one grant
 // lease, however many of its waiters stand in the queue. When it goes on, it
 // believes in nothing that it was told, and enters again at the tail.
-func testWaitersStoodStill(t *testing.T, d locktest.Kind) {
+func testWaitersStoodStill(t *testing.T, k locktest.Kind) {
 	const many, stale = 20, 20 * time.Second
-	r := newDeadRig(t, d, stale)
+	r := newDeadRig(t, k, stale)
 	still := r.child(1, many, stale)
 	next := r.mine()
 	inbox, told := locktest.InboxOf("k", locktest.Queued(t, r.Server, "k")[0]), 0

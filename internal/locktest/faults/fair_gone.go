@@ -36,11 +36,11 @@ func (r *harness) queueOver(key, owner string) {
 
 // An enter is held up on its way and sent again; its owner is served and loses the key. When
 // the first call arrives, it puts no owner into the queue, whether or not others wait.
-func testEnterAfterLoss(t *testing.T, d locktest.Kind) {
+func testEnterAfterLoss(t *testing.T, k locktest.Kind) {
 	for name, others := range map[string]bool{"others wait": true, "nobody waits": false} {
-		d.Part(t, name, func(t *testing.T, d locktest.Kind) {
+		k.Part(t, name, func(t *testing.T, k locktest.Kind) {
 			var s locktest.Sockets
-			r := newHarness(t, d, locktest.Options{Lease: 2 * locktest.Long, WaiterTTL: 2 * locktest.Long, GrantLease: 2 * locktest.Long}, s.Dialled)
+			r := newHarness(t, k, locktest.Options{Lease: 2 * locktest.Long, WaiterTTL: 2 * locktest.Long, GrantLease: 2 * locktest.Long}, s.Dialled)
 			before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 			held, arrived := delayed(r.Proxy, "enter")
 			waiting := locktest.GoLock(r.Locker, locktest.Bounded(t), "k")
@@ -76,11 +76,11 @@ func testEnterAfterLoss(t *testing.T, d locktest.Kind) {
 
 // An enter is held up on its way, and its waiter gives up: before the answer to any
 // attempt, or after that to the second.
-func testEnterAfterWait(t *testing.T, d locktest.Kind) {
+func testEnterAfterWait(t *testing.T, k locktest.Kind) {
 	for name, answered := range map[string]bool{"unanswered": false, "answered": true} {
-		d.Part(t, name, func(t *testing.T, d locktest.Kind) {
+		k.Part(t, name, func(t *testing.T, k locktest.Kind) {
 			var s locktest.Sockets
-			r := newHarness(t, d, locktest.Options{Lease: 2 * locktest.Long, WaiterTTL: 2 * locktest.Long, GrantLease: 2 * locktest.Long}, s.Dialled)
+			r := newHarness(t, k, locktest.Options{Lease: 2 * locktest.Long, WaiterTTL: 2 * locktest.Long, GrantLease: 2 * locktest.Long}, s.Dialled)
 			before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 			held, arrived := delayed(r.Proxy, "enter")
 			ctx, cancel := context.WithCancel(locktest.Bounded(t))
@@ -108,8 +108,8 @@ func testEnterAfterWait(t *testing.T, d locktest.Kind) {
 
 // An owner that has been given up stands in the queue once more. Then Redis grants it the key,
 // by a call of this client, which has no waiter for it any more: the key is given back immediately.
-func testGrantAfterQueue(t *testing.T, d locktest.Kind) {
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, WaiterTTL: locktest.Long, GrantLease: locktest.Long})
+func testGrantAfterQueue(t *testing.T, k locktest.Kind) {
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, WaiterTTL: locktest.Long, GrantLease: locktest.Long})
 	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
 	leave := r.leaver("k", 1)
 	gone := locktest.Queued(t, r.Server, "k")[0]
@@ -121,8 +121,8 @@ func testGrantAfterQueue(t *testing.T, d locktest.Kind) {
 
 // An owner that has been given up stands in the queue once more, and is granted the key. The
 // message is lost. A heartbeat of the others finds that, and the key is given back.
-func testGrantToGoneLost(t *testing.T, d locktest.Kind) {
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, WaiterTTL: 10 * locktest.Long, GrantLease: 10 * locktest.Long})
+func testGrantToGoneLost(t *testing.T, k locktest.Kind) {
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, WaiterTTL: 10 * locktest.Long, GrantLease: 10 * locktest.Long})
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	leave := r.leaver("k", 1)
 	gone := locktest.Queued(t, r.Server, "k")[0]
@@ -142,9 +142,9 @@ func testGrantToGoneLost(t *testing.T, d locktest.Kind) {
 
 // A wait is given up while Redis is away, for longer than a lease. When it is back, the owner
 // leaves the queue, where it would get its turn for as long as its client looks alive.
-func testLeavesAfterOutage(t *testing.T, d locktest.Kind) {
+func testLeavesAfterOutage(t *testing.T, k locktest.Kind) {
 	const lease = 500 * time.Millisecond
-	r := newHarness(t, d, locktest.Options{Lease: lease, WaiterTTL: locktest.Long, GrantLease: locktest.Long})
+	r := newHarness(t, k, locktest.Options{Lease: lease, WaiterTTL: locktest.Long, GrantLease: locktest.Long})
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k", holdfast.FixedLease(locktest.Long))
 	ctx, cancel := context.WithCancel(locktest.Bounded(t))
 	leaving := r.InQueue(ctx, "k", 1)
@@ -159,11 +159,11 @@ func testLeavesAfterOutage(t *testing.T, d locktest.Kind) {
 
 // Another owner has the key that a run was granted, after one member was served. When its
 // client finds out, it gives up the run's place, whether or not others wait.
-func testLostInARun(t *testing.T, d locktest.Kind) {
+func testLostInARun(t *testing.T, k locktest.Kind) {
 	for name, others := range map[string]bool{"others wait": true, "nobody waits": false} {
-		d.Part(t, name, func(t *testing.T, d locktest.Kind) {
+		k.Part(t, name, func(t *testing.T, k locktest.Kind) {
 			const lease = 12 * time.Second
-			r := newHarness(t, d, locktest.Options{Lease: lease, Handover: ptr(lease), GrantLease: locktest.Long, WaiterTTL: 2 * time.Second})
+			r := newHarness(t, k, locktest.Options{Lease: lease, Handover: ptr(lease), GrantLease: locktest.Long, WaiterTTL: 2 * time.Second})
 			lost := r.inRun(r.Other)
 			var last <-chan locktest.Acquired
 			if others {

@@ -163,9 +163,9 @@ func heartbeatGrantUnanswered(t *testing.T, r *harness, lose func(string) <-chan
 
 // The answer to an enter is lost one way, and the grant comes: it is not left to end
 // while the answer is waited for.
-func testGrantedWhileEntering(t *testing.T, d locktest.Kind) {
+func testGrantedWhileEntering(t *testing.T, k locktest.Kind) {
 	const first = 3 * time.Second
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, WaiterTTL: first, GrantLease: first})
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, WaiterTTL: first, GrantLease: first})
 	before, served := r.heldAndWanted("k")
 	require.NoError(t, before.Unlock(locktest.Bounded(t)))
 	require.NoError(t, locktest.Got(t, served).Unlock(locktest.Bounded(t))) // the next enters by its own call

@@ -54,9 +54,9 @@ func cutBetweenHeartbeats(w *locktest.Proxies, name string) (seen *atomic.Int64)
 
 // No enter is answered for longer than a wait may last without Redis, while heartbeats are.
 // A caller that cannot enter gets the error; a waiter in the queue waits on.
-func testNobodyCanEnter(t *testing.T, d locktest.Kind) {
+func testNobodyCanEnter(t *testing.T, k locktest.Kind) {
 	const outage = 4 * time.Second // the cuts cost some heartbeats as well, but not all of it
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, WaiterTTL: time.Second, MaxOutage: ptr(outage)})
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, WaiterTTL: time.Second, MaxOutage: ptr(outage)})
 	before, waiting := r.heldAndWanted("k")
 	r.Answered("k")
 	cutBetweenHeartbeats(r.Proxy, "enter")
@@ -70,9 +70,9 @@ func testNobodyCanEnter(t *testing.T, d locktest.Kind) {
 }
 
 // The same while no leave is answered, and so no waiter enters.
-func testNobodyCanLeave(t *testing.T, d locktest.Kind) {
+func testNobodyCanLeave(t *testing.T, k locktest.Kind) {
 	// The cuts cost some heartbeats as well, but not all of five seconds.
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, WaiterTTL: 2 * time.Second, MaxOutage: ptr(5 * time.Second)})
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, WaiterTTL: 2 * time.Second, MaxOutage: ptr(5 * time.Second)})
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	leave := r.leaver("k", 1)
 	waiting := r.InQueue(locktest.Bounded(t), "k", 2)
@@ -93,8 +93,8 @@ func testNobodyCanLeave(t *testing.T, d locktest.Kind) {
 
 // An enter whose connection is reset is tried again within milliseconds, and not only with
 // the next heartbeat.
-func testEnterAgainSoon(t *testing.T, d locktest.Kind) {
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, WaiterTTL: locktest.Long})
+func testEnterAgainSoon(t *testing.T, k locktest.Kind) {
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, WaiterTTL: locktest.Long})
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	waits := []<-chan locktest.Acquired{r.InQueue(locktest.Bounded(t), "k", 1)}
 	soonest := time.Minute
@@ -113,8 +113,8 @@ func testEnterAgainSoon(t *testing.T, d locktest.Kind) {
 
 // One that gives up while it enters says nothing about Redis: the others wait on,
 // though they may not outlast any failure.
-func testCancelledEnter(t *testing.T, d locktest.Kind) {
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, WaiterTTL: locktest.Long, MaxOutage: ptr(time.Duration(0))})
+func testCancelledEnter(t *testing.T, k locktest.Kind) {
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, WaiterTTL: locktest.Long, MaxOutage: ptr(time.Duration(0))})
 	before, waiting := r.heldAndWanted("k")
 	held := r.holdRequests("enter")
 	ctx, cancel := context.WithCancel(locktest.Bounded(t))
@@ -131,8 +131,8 @@ func testCancelledEnter(t *testing.T, d locktest.Kind) {
 
 // No enter is answered until no waiter wants to enter any more, so none shows the end of
 // the outage; an answered leave does. Later callers do not get the error.
-func testOutageEnds(t *testing.T, d locktest.Kind) {
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, WaiterTTL: locktest.Long})
+func testOutageEnds(t *testing.T, k locktest.Kind) {
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, WaiterTTL: locktest.Long})
 	before, waiting := r.heldAndWanted("k")
 	says := func(what error) bool {
 		_, err := r.Locker.TryLock(locktest.Bounded(t), "k")
@@ -158,9 +158,9 @@ func testOutageEnds(t *testing.T, d locktest.Kind) {
 
 // An unanswered heartbeat keeps no waiter from leaving for longer than any other call,
 // however long silent clients count as alive.
-func testLookUnanswered(t *testing.T, d locktest.Kind) {
+func testLookUnanswered(t *testing.T, k locktest.Kind) {
 	const lease = 3 * time.Second
-	r := newHarness(t, d, locktest.Options{Lease: lease, WaiterTTL: locktest.Long, GrantLease: locktest.Long})
+	r := newHarness(t, k, locktest.Options{Lease: lease, WaiterTTL: locktest.Long, GrantLease: locktest.Long})
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	leave := r.leaver("k", 1)
 	lost := dropReplies(r.Proxy, "heartbeat")
@@ -175,9 +175,9 @@ func testLookUnanswered(t *testing.T, d locktest.Kind) {
 
 // Close does not wait for the next heartbeat, which may be far, when one of its waiters
 // has a grant that Redis does not confirm.
-func testClosedWhileConfirming(t *testing.T, d locktest.Kind) {
+func testClosedWhileConfirming(t *testing.T, k locktest.Kind) {
 	const lease = 3 * time.Second
-	r := newHarness(t, d, locktest.Options{Lease: lease, WaiterTTL: 10 * locktest.Long, GrantLease: 10 * locktest.Long})
+	r := newHarness(t, k, locktest.Options{Lease: lease, WaiterTTL: 10 * locktest.Long, GrantLease: 10 * locktest.Long})
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	waiting := r.InQueue(locktest.Bounded(t), "k", 1, holdfast.FixedLease(time.Hour))
 	behind := r.InQueue(locktest.Bounded(t), "k", 2)
@@ -194,9 +194,9 @@ func testClosedWhileConfirming(t *testing.T, d locktest.Kind) {
 
 // One has lost its turn, and enters again while the queue is deleted. The next heartbeats
 // find that the other has lost its place, though the one that was first has not.
-func testRejoinedAndDeleted(t *testing.T, d locktest.Kind) {
+func testRejoinedAndDeleted(t *testing.T, k locktest.Kind) {
 	const stale = 2 * time.Second
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, WaiterTTL: stale, GrantLease: stale})
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, WaiterTTL: stale, GrantLease: stale})
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	turn := r.InQueue(locktest.Bounded(t), "k", 1, holdfast.FixedLease(time.Hour))
 	rival := r.OtherInQueue("k", 2)
@@ -220,8 +220,8 @@ func testRejoinedAndDeleted(t *testing.T, d locktest.Kind) {
 
 // Java drops a waiter with a score that has not moved for half a minute, however long our
 // own clients may be silent.
-func testHeartbeatsInTime(t *testing.T, d locktest.Kind) {
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, WaiterTTL: 10 * locktest.Long, GrantLease: 10 * locktest.Long})
+func testHeartbeatsInTime(t *testing.T, k locktest.Kind) {
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, WaiterTTL: 10 * locktest.Long, GrantLease: 10 * locktest.Long})
 	before, waiting := r.heldAndWanted("k")
 	count := r.counting()
 	locktest.Await(t, func() bool { return count("heartbeat") >= 2 })
@@ -231,10 +231,10 @@ func testHeartbeatsInTime(t *testing.T, d locktest.Kind) {
 // A client is cut off for so long that it counts as dead. Of its two waiters, the one
 // that came later is dropped, as it entered first: the first heartbeat that is answered
 // finds that out, though the other still has its place.
-func testLostInSilence(t *testing.T, d locktest.Kind) {
+func testLostInSilence(t *testing.T, k locktest.Kind) {
 	const stale = time.Second
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: stale})
-	other := d.Open(t, r.Server.Client(t), locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: locktest.Long})
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: stale})
+	other := k.Open(t, r.Server.Client(t), locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: locktest.Long})
 	before := locktest.Lock(t, other, locktest.Bounded(t), "k")
 	require.NoError(t, locktest.Cycle(r.Locker, locktest.Bounded(t), "connected"))
 	held := r.holdReplies("acquire")
@@ -263,9 +263,9 @@ func testLostInSilence(t *testing.T, d locktest.Kind) {
 
 // Over a link that is so slow that calls one after another would be late, those for
 // many keys are all under way at once.
-func testManyHeartbeatsAtOnce(t *testing.T, d locktest.Kind) {
+func testManyHeartbeatsAtOnce(t *testing.T, k locktest.Kind) {
 	const keys, stale = 120, 15 * time.Second
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, WaiterTTL: stale, GrantLease: locktest.Long})
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, WaiterTTL: stale, GrantLease: locktest.Long})
 	names := make(map[string]bool)
 	for i := range keys {
 		key := fmt.Sprint("key", i)

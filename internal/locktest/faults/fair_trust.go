@@ -59,9 +59,9 @@ func (r *harness) trustedInRedis(l *holdfast.Lease) {
 
 // The answer to the first enter is lost, and the grant comes before the second, but
 // is heard after it was sent: trust counts from the first.
-func testRepeatedEnter(t *testing.T, d locktest.Kind) {
+func testRepeatedEnter(t *testing.T, k locktest.Kind) {
 	const lease, later = 20 * time.Second, time.Second
-	r, subscriber := withSubscriber(t, d, locktest.Options{Lease: lease, GrantLease: lease, WaiterTTL: lease})
+	r, subscriber := withSubscriber(t, k, locktest.Options{Lease: lease, GrantLease: lease, WaiterTTL: lease})
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	first, granted, second := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	sent := 0 // by one connection after the other
@@ -91,8 +91,8 @@ func testRepeatedEnter(t *testing.T, d locktest.Kind) {
 // The answer to a release is lost, and with it the grant to the next. The release is
 // repeated: it neither serves the one after, nor does it bring the grant once more,
 // which a heartbeat finds.
-func testRepeatedRelease(t *testing.T, d locktest.Kind) {
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: locktest.Long})
+func testRepeatedRelease(t *testing.T, k locktest.Kind) {
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: locktest.Long})
 	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
 	next := r.InQueue(locktest.Bounded(t), "k", 1)
 	behind := r.OtherInQueue("k", 2)
@@ -112,9 +112,9 @@ func testRepeatedRelease(t *testing.T, d locktest.Kind) {
 }
 
 // A waiter that was there at many heartbeats is trusted from its enter all the same.
-func testHeartbeatsMoveNoTrust(t *testing.T, d locktest.Kind) {
+func testHeartbeatsMoveNoTrust(t *testing.T, k locktest.Kind) {
 	const lease = 20 * time.Second
-	r := newHarness(t, d, locktest.Options{Lease: lease, GrantLease: lease, WaiterTTL: time.Second})
+	r := newHarness(t, k, locktest.Options{Lease: lease, GrantLease: lease, WaiterTTL: time.Second})
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	count := r.counting()
 	waiting := r.InQueue(locktest.Bounded(t), "k", 1)
@@ -128,9 +128,9 @@ func testHeartbeatsMoveNoTrust(t *testing.T, d locktest.Kind) {
 
 // A heartbeat finds the grant whose message is late. One call confirms it, and sets the
 // lease; the message changes nothing any more.
-func testHeartbeatBeforeMessage(t *testing.T, d locktest.Kind) {
+func testHeartbeatBeforeMessage(t *testing.T, k locktest.Kind) {
 	const first = 10 * time.Second
-	r, subscriber := withSubscriber(t, d, locktest.Options{Lease: locktest.Long, GrantLease: first, WaiterTTL: time.Second})
+	r, subscriber := withSubscriber(t, k, locktest.Options{Lease: locktest.Long, GrantLease: first, WaiterTTL: time.Second})
 	before, waiting := r.heldAndWanted("k")
 	behind := r.InQueue(locktest.Bounded(t), "k", 2)
 	count := r.counting()
@@ -150,8 +150,8 @@ func testHeartbeatBeforeMessage(t *testing.T, d locktest.Kind) {
 
 // A waiter with a grant leaves before it receives the message. The key goes to the next,
 // and no waiter believes the message.
-func testMessageAfterLeave(t *testing.T, d locktest.Kind) {
-	r, subscriber := withSubscriber(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: time.Second})
+func testMessageAfterLeave(t *testing.T, k locktest.Kind) {
+	r, subscriber := withSubscriber(t, k, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: time.Second})
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	leave := r.leaver("k", 1)
 	rival := r.OtherInQueue("k", 2)
@@ -174,9 +174,9 @@ func testMessageAfterLeave(t *testing.T, d locktest.Kind) {
 // An owner that was served in a run stands in the queue until the run is over. If the key
 // is taken away before, Redis grants it to that owner once more, though none waits: the key
 // is given back immediately.
-func testGrantAfterTurn(t *testing.T, d locktest.Kind) {
+func testGrantAfterTurn(t *testing.T, k locktest.Kind) {
 	const never = 10 * locktest.Long
-	r := newHarness(t, d, locktest.Options{Lease: never, GrantLease: never, WaiterTTL: never, Handover: ptr(locktest.Long)})
+	r := newHarness(t, k, locktest.Options{Lease: never, GrantLease: never, WaiterTTL: never, Handover: ptr(locktest.Long)})
 	served := r.inRun(r.Locker)
 	last := r.InQueue(locktest.Bounded(t), "k", 2) // without a waiter, the locker would not hear
 	behind := r.OtherInQueue("k", 3)
@@ -191,9 +191,9 @@ func testGrantAfterTurn(t *testing.T, d locktest.Kind) {
 // A grant is being confirmed while the key is taken away by force, and given to the
 // next of the same locker, which hears first. Only that one has it. The other waits again,
 // beside as many as may wait that came meanwhile.
-func testForcedWhileConfirming(t *testing.T, d locktest.Kind) {
+func testForcedWhileConfirming(t *testing.T, k locktest.Kind) {
 	const waiters = 2
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: locktest.Long, MaxWaiters: waiters})
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: locktest.Long, MaxWaiters: waiters})
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	forced := r.InQueue(locktest.Bounded(t), "k", 1, holdfast.FixedLease(time.Hour))
 	next := r.InQueue(locktest.Bounded(t), "k", 2)
@@ -219,8 +219,8 @@ func testForcedWhileConfirming(t *testing.T, d locktest.Kind) {
 
 // A heartbeat has found the grant, and no other waiter was there, so nothing remembers it.
 // Then the message comes, while another waits. The key stays the holder's.
-func testMessageInNewQueue(t *testing.T, d locktest.Kind) {
-	r, subscriber := withSubscriber(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: time.Second})
+func testMessageInNewQueue(t *testing.T, k locktest.Kind) {
+	r, subscriber := withSubscriber(t, k, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: time.Second})
 	before, waiting := r.heldAndWanted("k")
 	subscriber.hold()
 	l := locktest.Next(t, before, waiting)
@@ -241,11 +241,11 @@ func testMessageInNewQueue(t *testing.T, d locktest.Kind) {
 type subscriber chan struct{}
 
 // withSubscriber is newHarness with a subscriber of the locker's client.
-func withSubscriber(t *testing.T, d locktest.Kind, o locktest.Options) (*harness, subscriber) {
+func withSubscriber(t *testing.T, k locktest.Kind, o locktest.Options) (*harness, subscriber) {
 	t.Helper()
 	s := make(subscriber, 1)
 	s.release()
-	r := newHarness(t, d, o, func(o *rueidis.ClientOption) {
+	r := newHarness(t, k, o, func(o *rueidis.ClientOption) {
 		locktest.Dialled(o, func(c net.Conn) net.Conn { return &subscriberConn{Conn: c, subscriber: s} })
 	})
 	t.Cleanup(s.release)

@@ -19,7 +19,7 @@ import (
 // with the row: F11_SubscriberCut.
 type testCase struct {
 	name string
-	run  func(t *testing.T, d locktest.Kind)
+	run  func(t *testing.T, k locktest.Kind)
 	marks
 }
 
@@ -42,17 +42,17 @@ const (
 func (m marks) has(one marks) bool { return m&one != 0 }
 
 // leftOut reports whether a kind does not run the case.
-func (m marks) leftOut(d locktest.Kind) bool {
-	return m.has(fairOnly) && !d.Fair || m.has(oneRedis) && d.Nodes > 0 || m.has(quorumOnly) && d.Nodes == 0 ||
-		m.has(severalNodes) && d.Nodes < 2 || m.has(noClusterNode) && d.Cluster || m.has(ofLocks) && d.Permits ||
-		m.has(ofOneHolder) && d.Shared
+func (m marks) leftOut(k locktest.Kind) bool {
+	return m.has(fairOnly) && !k.Fair || m.has(oneRedis) && k.Nodes > 0 || m.has(quorumOnly) && k.Nodes == 0 ||
+		m.has(severalNodes) && k.Nodes < 2 || m.has(noClusterNode) && k.Cluster || m.has(ofLocks) && k.Permits ||
+		m.has(ofOneHolder) && k.Shared
 }
 
 // faults are all registered cases; written by init functions only.
 var faults []*testCase
 
 // register adds a case to the table; files call it in init.
-func register(name string, run func(t *testing.T, d locktest.Kind), all ...marks) {
+func register(name string, run func(t *testing.T, k locktest.Kind), all ...marks) {
 	c := &testCase{name: name, run: run}
 	for _, m := range all {
 		c.marks |= m
@@ -72,8 +72,8 @@ func Run(t *testing.T, on locktest.Place, filters ...func(*testing.T)) {
 }
 
 // RunReal runs every case that needs real servers.
-func RunReal(t *testing.T, d locktest.Kind, filters ...func(*testing.T)) {
-	run(t, d.InRealTime, filters, func(c *testCase) bool { return c.has(realServers) })
+func RunReal(t *testing.T, k locktest.Kind, filters ...func(*testing.T)) {
+	run(t, k.InRealTime, filters, func(c *testCase) bool { return c.has(realServers) })
 }
 
 // RunAll runs every case, on real servers.
@@ -86,15 +86,15 @@ func run(t *testing.T, on locktest.Place, filters []func(*testing.T), wanted fun
 	for _, skip := range filters {
 		skip(t)
 	}
-	d := on(t)
+	k := on(t)
 	rows := slices.SortedStableFunc(slices.Values(faults), func(a, b *testCase) int { return strings.Compare(a.row(), b.row()) })
 	rows = slices.DeleteFunc(rows, func(c *testCase) bool {
-		return !wanted(c) || c.leftOut(d)
+		return !wanted(c) || c.leftOut(k)
 	})
 	require.NotEmpty(t, rows)
 	for _, c := range rows {
 		if c.has(alone) {
-			t.Run(c.name, func(t *testing.T) { c.try(t, d) })
+			t.Run(c.name, func(t *testing.T) { c.try(t, k) })
 		}
 	}
 	t.Parallel()
@@ -102,31 +102,31 @@ func run(t *testing.T, on locktest.Place, filters []func(*testing.T), wanted fun
 		if !c.has(alone) {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
-				c.try(t, d)
+				c.try(t, k)
 			})
 		}
 	}
 }
 
-func (c *testCase) try(t *testing.T, d locktest.Kind) {
+func (c *testCase) try(t *testing.T, k locktest.Kind) {
 	if c.has(inParts) {
-		c.run(t, d)
+		c.run(t, k)
 	} else {
-		d.Try(t, c.run)
+		k.Try(t, c.run)
 	}
 }
 
 // harness is a Harness with what only faults ask for.
 type harness struct{ *locktest.Harness }
 
-func newHarness(t *testing.T, d locktest.Kind, o locktest.Options, change ...func(*rueidis.ClientOption)) *harness {
+func newHarness(t *testing.T, k locktest.Kind, o locktest.Options, change ...func(*rueidis.ClientOption)) *harness {
 	t.Helper()
-	return newHarnessOn(t, d, d.Start(t), o, change...)
+	return newHarnessOn(t, k, k.Start(t), o, change...)
 }
 
-func newHarnessOn(t *testing.T, d locktest.Kind, s locktest.Topology, o locktest.Options, change ...func(*rueidis.ClientOption)) *harness {
+func newHarnessOn(t *testing.T, k locktest.Kind, s locktest.Topology, o locktest.Options, change ...func(*rueidis.ClientOption)) *harness {
 	t.Helper()
-	return &harness{locktest.NewHarnessOn(t, d, s, o, change...)}
+	return &harness{locktest.NewHarnessOn(t, k, s, o, change...)}
 }
 
 // everyCall makes each call of a locker that there is, and has the error of each checked.

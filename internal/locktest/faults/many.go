@@ -18,25 +18,25 @@ import (
 
 func init() {
 	register("F17_OneSlowNodeSlowsNothing", testOneSlow, severalNodes)
-	register("F20_OneNodeBackEmpty", func(t *testing.T, d locktest.Kind) { testOneForgets(t, d, true, locktest.Server.Restart) }, severalNodes)
-	register("F20_OneNodeBackEmptyUnguarded", func(t *testing.T, d locktest.Kind) { testOneForgets(t, d, false, locktest.Server.Restart) }, severalNodes)
+	register("F20_OneNodeBackEmpty", func(t *testing.T, k locktest.Kind) { testOneForgets(t, k, true, locktest.Server.Restart) }, severalNodes)
+	register("F20_OneNodeBackEmptyUnguarded", func(t *testing.T, k locktest.Kind) { testOneForgets(t, k, false, locktest.Server.Restart) }, severalNodes)
 	for name, c := range map[string]wrongClock{
 		"Ahead": {time.Minute, 1}, "Back": {-time.Minute, 1}, "×2": {0, 2}, "×0.5": {0, 0.5}, "×1.01": {0, 1.01},
 	} {
-		register("F34_OneClock"+name, func(t *testing.T, d locktest.Kind) { testOneClock(t, d, c) }, severalNodes|realServers)
+		register("F34_OneClock"+name, func(t *testing.T, k locktest.Kind) { testOneClock(t, k, c) }, severalNodes|realServers)
 	}
 	register("F34_ClockJumpsAhead", clockAhead, ofOneHolder|oneRedis|realServers)
 	register("F34_ClockJumpsBack", clockBack, ofOneHolder|oneRedis|realServers)
 	for name, rate := range map[string]float64{"×1.01": 1.01, "×2": 2, "×0.5": 0.5} {
-		register("F34_ClockRuns"+name, func(t *testing.T, d locktest.Kind) { clockRuns(t, d, rate) }, ofOneHolder|oneRedis|realServers)
+		register("F34_ClockRuns"+name, func(t *testing.T, k locktest.Kind) { clockRuns(t, k, rate) }, ofOneHolder|oneRedis|realServers)
 	}
 }
 
 // A lock takes as long as the slower of the quorum's nodes, not as the slowest of
 // all.
-func testOneSlow(t *testing.T, d locktest.Kind) {
+func testOneSlow(t *testing.T, k locktest.Kind) {
 	const way = 3 * time.Second
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long})
 	require.NoError(t, locktest.Cycle(r.Locker, locktest.Bounded(t), "warm")) // all nodes are known
 	r.Proxy.All[0].SetDelay(way, way)
 	for i := range 10 {
@@ -58,13 +58,13 @@ func testOneSlow(t *testing.T, d locktest.Kind) {
 // holder has missed it would make a quorum for another; so it has no vote until the
 // holder's lease is over. Without the guard there are two holders, which shows that
 // the test can fail.
-func testOneForgets(t *testing.T, d locktest.Kind, guarded bool, forget func(locktest.Server), args ...string) {
+func testOneForgets(t *testing.T, k locktest.Kind, guarded bool, forget func(locktest.Server), args ...string) {
 	if guarded {
 		redistest.NeedRedis7(t, "it keeps scripts over a restart, so there is no restart guard")
 	}
 	const lease = 9 * time.Second
-	r := newHarnessOn(t, d, d.Start(t, args...), locktest.Options{Lease: lease, MaxLease: lease, Unguarded: !guarded, Fencing: true})
-	bare := d.Nodes/2 + 1
+	r := newHarnessOn(t, k, k.Start(t, args...), locktest.Options{Lease: lease, MaxLease: lease, Unguarded: !guarded, Fencing: true})
+	bare := k.Nodes/2 + 1
 	for _, p := range r.Proxy.All[bare:] {
 		p.Refuse(true)
 		p.Cut()
@@ -77,7 +77,7 @@ func testOneForgets(t *testing.T, d locktest.Kind, guarded bool, forget func(loc
 		return
 	}
 	require.ErrorIs(t, l.Err(), holdfast.ErrLost, "two holders")
-	d.Grown(t, l.Fence(), next.Fence())
+	k.Grown(t, l.Fence(), next.Fence())
 	require.ErrorIs(t, l.Unlock(locktest.Bounded(t)), holdfast.ErrLost)
 	require.Equal(t, next.Owner(), r.Owner("k"))
 	require.NoError(t, next.Unlock(locktest.Bounded(t)))
@@ -85,13 +85,13 @@ func testOneForgets(t *testing.T, d locktest.Kind, guarded bool, forget func(loc
 
 // The clock of one node is wrong. Locks are held, renewed, kept from others, and
 // go from one holder to the next.
-func testOneClock(t *testing.T, d locktest.Kind, c wrongClock) {
+func testOneClock(t *testing.T, k locktest.Kind, c wrongClock) {
 	var f locktest.Topology
-	for range d.Nodes {
+	for range k.Nodes {
 		f = append(f, redistest.StartWithClock(t))
 	}
 	o := locktest.Options{Lease: 12 * time.Second, MaxLease: 12 * time.Second, Fencing: true}
-	locker, other := d.Open(t, f.Client(t), o), d.Open(t, f.Client(t), o)
+	locker, other := k.Open(t, f.Client(t), o), k.Open(t, f.Client(t), o)
 	last := int64(0)
 	for _, to := range []wrongClock{c, {0, 1}} {
 		l := locktest.Lock(t, locker, locktest.Bounded(t), "k")
@@ -109,8 +109,8 @@ func testOneClock(t *testing.T, d locktest.Kind, c wrongClock) {
 		}
 		waiting := locktest.GoLock(other, locktest.Bounded(t), "k")
 		next := locktest.Next(t, l, waiting)
-		d.Grown(t, last, l.Fence())
-		d.Grown(t, l.Fence(), next.Fence())
+		k.Grown(t, last, l.Fence())
+		k.Grown(t, l.Fence(), next.Fence())
 		last = next.Fence()
 		require.NoError(t, next.Unlock(locktest.Bounded(t)))
 	}
@@ -123,30 +123,30 @@ type wrongClock struct {
 }
 
 // onClock is lockers of different clients on a server whose clock can be moved.
-func onClock(t *testing.T, d locktest.Kind, lockers int, lease time.Duration) (*redistest.Server, []locktest.Locker) {
+func onClock(t *testing.T, k locktest.Kind, lockers int, lease time.Duration) (*redistest.Server, []locktest.Locker) {
 	s := redistest.StartWithClock(t)
 	ls := make([]locktest.Locker, lockers)
 	for i := range ls {
-		ls[i] = d.Open(t, s.Client(t), locktest.Options{Lease: lease, Fencing: true})
+		ls[i] = k.Open(t, s.Client(t), locktest.Options{Lease: lease, Fencing: true})
 	}
 	return s, ls
 }
 
 // A jump ahead ends all leases in Redis: the holder learns of it at its next renewal,
 // waiters go on to be served, and fences grow.
-func clockAhead(t *testing.T, d locktest.Kind) {
-	s, l := onClock(t, d, 3, 12*time.Second)
+func clockAhead(t *testing.T, k locktest.Kind) {
+	s, l := onClock(t, k, 3, 12*time.Second)
 	ctx := locktest.Bounded(t)
 	first := locktest.Lock(t, l[0], ctx, "k")
 	second, third := locktest.GoLock(l[1], ctx, "k"), locktest.GoLock(l[2], ctx, "k")
-	locktest.Await(t, func() bool { return d.Waiting(t, s, "k") == 2 })
+	locktest.Await(t, func() bool { return k.Waiting(t, s, "k") == 2 })
 	s.SetClock(time.Minute, 1)
 	locktest.Within(t, first.Done())
 	require.ErrorIs(t, first.Err(), holdfast.ErrLost)
 	last := first.Fence()
 	for range 2 {
 		next := locktest.Got(t, firstOf(second, third))
-		d.Grown(t, last, next.Fence())
+		k.Grown(t, last, next.Fence())
 		last = next.Fence()
 		require.NoError(t, next.Unlock(ctx))
 	}
@@ -167,33 +167,33 @@ func firstOf(a, b <-chan locktest.Acquired) <-chan locktest.Acquired {
 }
 
 // A jump back ends nothing, and fences grow all the same.
-func clockBack(t *testing.T, d locktest.Kind) {
-	s, l := onClock(t, d, 2, 12*time.Second)
+func clockBack(t *testing.T, k locktest.Kind) {
+	s, l := onClock(t, k, 2, 12*time.Second)
 	ctx := locktest.Bounded(t)
 	first := locktest.Lock(t, l[0], ctx, "k")
 	second := locktest.GoLock(l[1], ctx, "k")
-	locktest.Await(t, func() bool { return d.Waiting(t, s, "k") == 1 })
+	locktest.Await(t, func() bool { return k.Waiting(t, s, "k") == 1 })
 	s.SetClock(-time.Minute, 1)
 	locktest.Renewed(t, first)
 	require.NoError(t, first.Unlock(ctx))
 	next := locktest.Got(t, second)
-	d.Grown(t, first.Fence(), next.Fence())
+	k.Grown(t, first.Fence(), next.Fence())
 	locktest.Renewed(t, next)
 	require.NoError(t, next.Unlock(ctx))
 }
 
 // Under a clock that runs wrong, leases that are renewed live on.
-func clockRuns(t *testing.T, d locktest.Kind, rate float64) {
+func clockRuns(t *testing.T, k locktest.Kind, rate float64) {
 	lease := 9 * time.Second // a renewal may be 6 s late
 	if rate > 1.5 {
 		lease = 45 * time.Second // and 7.5 s at twice the rate
 	}
-	s, l := onClock(t, d, 2, lease)
+	s, l := onClock(t, k, 2, lease)
 	ctx := locktest.Bounded(t)
 	s.SetClock(0, rate)
 	first := locktest.Lock(t, l[0], ctx, "k")
 	second := locktest.GoLock(l[1], ctx, "k")
-	locktest.Await(t, func() bool { return d.Waiting(t, s, "k") == 1 })
+	locktest.Await(t, func() bool { return k.Waiting(t, s, "k") == 1 })
 	locktest.Renewed(t, first)
 	locktest.Renewed(t, first)
 	require.NoError(t, first.Unlock(ctx))

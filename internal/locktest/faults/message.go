@@ -16,17 +16,17 @@ import (
 )
 
 func init() {
-	register("F11_SubscriberCut", func(t *testing.T, d locktest.Kind) {
-		testSubscriberDropped(t, d, func(r *harness) { r.Server.Do(t, "CLIENT", "KILL", "TYPE", "pubsub") })
+	register("F11_SubscriberCut", func(t *testing.T, k locktest.Kind) {
+		testSubscriberDropped(t, k, func(r *harness) { r.Server.Do(t, "CLIENT", "KILL", "TYPE", "pubsub") })
 	}, ofOneHolder)
 	register("F12_KeyDeletedWithoutMessage", testDeletedWithoutMessage, ofOneHolder)
 	register("F12_ChannelForbidden", testChannelForbidden, ofOneHolder|realServers)
 	register("F12_ChannelForbiddenAmongOthers", testMuteAmongOthers, fairOnly|realServers)
-	register("F14_SlowSubscriberDropped", func(t *testing.T, d locktest.Kind) {
-		testSubscriberDropped(t, d, func(r *harness) {
+	register("F14_SlowSubscriberDropped", func(t *testing.T, k locktest.Kind) {
+		testSubscriberDropped(t, k, func(r *harness) {
 			r.Server.Do(t, "CONFIG", "SET", "client-output-buffer-limit", "pubsub 1kb 1kb 1")
-			channel := d.Channel("key0")
-			if d.Fair {
+			channel := k.Channel("key0")
+			if k.Fair {
 				channel = locktest.InboxOf("key0", locktest.Queued(t, r.Server, "key0")[0])
 			}
 			require.Equal(t, 1, locktest.Publish(t, r.Server, channel, string(make([]byte, 1<<20))))
@@ -91,8 +91,8 @@ func (r *harness) waiters() (before []*holdfast.Lease, waiting []<-chan locktest
 // testSubscriberDropped has the server end the subscription, and all keys be
 // released before there is a new one: the messages are lost, and all leases so
 // long that only a look after the re-subscription helps.
-func testSubscriberDropped(t *testing.T, d locktest.Kind, drop func(*harness)) {
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
+func testSubscriberDropped(t *testing.T, k locktest.Kind, drop func(*harness)) {
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long})
 	before, waiting := r.waiters()
 	back := r.holdRequests("subscribe")
 	drop(r)
@@ -109,12 +109,12 @@ func testSubscriberDropped(t *testing.T, d locktest.Kind, drop func(*harness)) {
 
 // The key vanishes without a word: the next look comes when the holder's lease, as it was seen,
 // must be over, or within one lease of the waiting client, or with the next heartbeat.
-func testDeletedWithoutMessage(t *testing.T, d locktest.Kind) {
+func testDeletedWithoutMessage(t *testing.T, k locktest.Kind) {
 	for _, lease := range []struct{ holder, waiter, shorter time.Duration }{
 		{6 * time.Second, locktest.Long, 6 * time.Second}, // by its end, the waiter is asleep
 		{locktest.Long, 500 * time.Millisecond, 500 * time.Millisecond},
 	} {
-		r := newHarness(t, d, locktest.Options{Lease: lease.waiter, WaiterTTL: time.Second})
+		r := newHarness(t, k, locktest.Options{Lease: lease.waiter, WaiterTTL: time.Second})
 		locktest.Lock(t, r.Other, locktest.Bounded(t), "k", holdfast.FixedLease(lease.holder))
 		for _, s := range r.Server { // a node that is late would have the hold for good
 			locktest.Await(t, func() bool { return locktest.Exists(t, s, "k") })
@@ -131,13 +131,13 @@ func testDeletedWithoutMessage(t *testing.T, d locktest.Kind) {
 
 // The user may neither hear nor publish messages: releases succeed, and waiters
 // look from time to time.
-func testChannelForbidden(t *testing.T, d locktest.Kind) {
-	s := d.Start(t)
+func testChannelForbidden(t *testing.T, k locktest.Kind) {
+	s := k.Start(t)
 	s.Do(t, "ACL", "SETUSER", "nochannels", "on", "nopass", "~*", "+@all", "resetchannels")
 	noChannels := func(o *rueidis.ClientOption) { o.Username = "nochannels" }
 	o := locktest.Options{Lease: 3 * time.Second}
-	holder := d.Open(t, s.Client(t, noChannels), o)
-	waiter := d.Open(t, s.Client(t, noChannels), o)
+	holder := k.Open(t, s.Client(t, noChannels), o)
+	waiter := k.Open(t, s.Client(t, noChannels), o)
 	l := locktest.Lock(t, holder, locktest.Bounded(t), "k")
 	waiting := locktest.GoLock(waiter, locktest.Bounded(t), "k")
 	locktest.Await(t, func() bool { return mutterings(t, s) > 0 }) // it has tried to subscribe
@@ -147,17 +147,17 @@ func testChannelForbidden(t *testing.T, d locktest.Kind) {
 
 // A locker without messages gets its turn, even if others want the key all the time and
 // hand it to one another.
-func testMuteAmongOthers(t *testing.T, d locktest.Kind) {
-	s := d.Start(t)
+func testMuteAmongOthers(t *testing.T, k locktest.Kind) {
+	s := k.Start(t)
 	s.Do(t, "ACL", "SETUSER", "nochannels", "on", "nopass", "~*", "+@all", "resetchannels")
 	o := locktest.Options{Lease: locktest.Long, WaiterTTL: 2 * time.Second}
-	noChannels := d.Open(t, s.Client(t, func(o *rueidis.ClientOption) { o.Username = "nochannels" }), o)
+	noChannels := k.Open(t, s.Client(t, func(o *rueidis.ClientOption) { o.Username = "nochannels" }), o)
 	ctx, cancel := context.WithCancel(context.Background())
 	var others sync.WaitGroup
 	defer others.Wait()
 	defer cancel()
 	for range 3 { // two of them wait at every moment
-		other := d.Open(t, s.Client(t), o)
+		other := k.Open(t, s.Client(t), o)
 		others.Go(func() {
 			for ctx.Err() == nil {
 				if l, err := other.Lock(ctx, "k"); err == nil {

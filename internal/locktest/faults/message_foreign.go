@@ -47,36 +47,36 @@ func foreign(owner, held string) (all []string) {
 }
 
 // on are the channels on which the waiter for key of an owner, if it is in a queue, listens.
-func on(d locktest.Kind, key, owner string) []string {
+func on(k locktest.Kind, key, owner string) []string {
 	if owner == "" {
-		return []string{d.Channel(key)}
+		return []string{k.Channel(key)}
 	}
-	return []string{d.Channel(key), locktest.InboxOf(key, owner), d.Channel(key) + ":" + owner}
+	return []string{k.Channel(key), locktest.InboxOf(key, owner), k.Channel(key) + ":" + owner}
 }
 
 // Messages that look like anything give nobody the key, take it from nobody and cost
 // nobody its place; the next release wakes the waiters.
-func testForeignMessages(t *testing.T, d locktest.Kind) {
+func testForeignMessages(t *testing.T, k locktest.Kind) {
 	o := locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: 20 * time.Second}
-	r := newHarness(t, d, o)
+	r := newHarness(t, k, o)
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	waiting := []<-chan locktest.Acquired{locktest.GoLock(r.Locker, locktest.Bounded(t), "k")}
 	r.AwaitWaiters("k", 1)
 	owner := r.queuedFirst("k")
-	for _, l := range []locktest.Locker{r.Locker, r.Locker, d.Open(t, r.Server.Client(t), o)} {
+	for _, l := range []locktest.Locker{r.Locker, r.Locker, k.Open(t, r.Server.Client(t), o)} {
 		waiting = append(waiting, locktest.GoLock(l, locktest.Bounded(t), "k"))
 	}
 	r.AwaitWaiters("k", 2)
-	if d.Fair {
+	if k.Fair {
 		locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == len(waiting) })
 	}
 	places := locktest.Queued(t, r.Server, "k")
 	tried := r.counting()
-	for _, channel := range on(d, "k", owner) {
+	for _, channel := range on(k, "k", owner) {
 		r.publish(r.Server.Client(t), channel, foreign(owner, before.Owner()))
 	}
 	seen := tried("heartbeat") + 2
-	locktest.Await(t, func() bool { return d.Fair && tried("heartbeat") >= seen || !d.Fair && tried("acquire") > 0 })
+	locktest.Await(t, func() bool { return k.Fair && tried("heartbeat") >= seen || !k.Fair && tried("acquire") > 0 })
 	for _, w := range waiting {
 		require.Empty(t, w, "the key is held")
 	}
@@ -104,9 +104,9 @@ func testForeignMessages(t *testing.T, d locktest.Kind) {
 
 // testFlood sends 10 000 messages in a second to the waiters of a key. Meanwhile the same
 // lockers lock other keys, and wait for them.
-func testFlood(t *testing.T, d locktest.Kind) {
+func testFlood(t *testing.T, k locktest.Kind) {
 	const messages, keys, rounds = 10_000, 8, 20
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long})
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long})
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	waiting := locktest.GoLock(r.Locker, locktest.Bounded(t), "k")
 	r.AwaitWaiters("k", 1)
@@ -125,7 +125,7 @@ func testFlood(t *testing.T, d locktest.Kind) {
 		client, sent := r.Server.Client(t), 0
 		for sent < messages || ctx.Err() == nil {
 			for some := range slices.Chunk(flood, messages/100) {
-				for _, channel := range on(d, "k", owner) {
+				for _, channel := range on(k, "k", owner) {
 					r.publish(client, channel, some)
 					sent += len(some)
 				}
@@ -139,7 +139,7 @@ func testFlood(t *testing.T, d locktest.Kind) {
 				key := fmt.Sprint("other", i)
 				held := locktest.Lock(t, r.Other, locktest.Bounded(t), key)
 				next := locktest.GoLock(r.Locker, locktest.Bounded(t), key)
-				locktest.Await(t, func() bool { return d.Waiting(t, r.Server, key) == 1 || len(next) == 1 })
+				locktest.Await(t, func() bool { return k.Waiting(t, r.Server, key) == 1 || len(next) == 1 })
 				require.NoError(t, locktest.Next(t, held, next).Unlock(locktest.Bounded(t)))
 			}
 		})
@@ -177,8 +177,8 @@ func (r *harness) publish(client rueidis.Client, channel string, messages []stri
 
 // An attempt has been granted the key, and its reply is under way, when a message says that
 // its owner, which waits in no queue, has the key. It is not given up for that.
-func testForgedForAttempt(t *testing.T, d locktest.Kind) {
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: time.Second})
+func testForgedForAttempt(t *testing.T, k locktest.Kind) {
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: time.Second})
 	before, waiting := r.heldAndWanted("k")
 	inbox := locktest.InboxOf("k", r.queuedFirst("k"))
 	require.NoError(t, locktest.Next(t, before, waiting).Unlock(locktest.Bounded(t)))
@@ -198,9 +198,9 @@ func testForgedForAttempt(t *testing.T, d locktest.Kind) {
 
 // A reader of the queue can send a message like that of a grant. It grants nothing to a
 // waiter that confirms its grants.
-func testForgedByReader(t *testing.T, d locktest.Kind) {
+func testForgedByReader(t *testing.T, k locktest.Kind) {
 	for _, confirmed := range []bool{false, true} {
-		r := newHarness(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, Confirmed: confirmed})
+		r := newHarness(t, k, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, Confirmed: confirmed})
 		before, waiting := r.heldAndWanted("k")
 		owner := r.queuedFirst("k")
 		require.Equal(t, 1, locktest.Publish(t, r.Server, locktest.InboxOf("k", owner), owner+" 60000 0 0 for k"))
@@ -216,9 +216,9 @@ func testForgedByReader(t *testing.T, d locktest.Kind) {
 
 // A message, forged or late, says that an owner has the key which is about to release it.
 // This locker does not give that owner up: the release might come second, and seem a loss.
-func testGrantDuringUnlock(t *testing.T, d locktest.Kind) {
+func testGrantDuringUnlock(t *testing.T, k locktest.Kind) {
 	woken := make(chan struct{}, 10)
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, Observer: &holdfast.Observer{
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, Observer: &holdfast.Observer{
 		Woken: func(holdfast.WokenEvent) { woken <- struct{}{} },
 	}})
 	before, waiting := r.heldAndWanted("k")

@@ -26,14 +26,14 @@ func init() {
 
 // moving is servers with a name each, and others for which the names will stand.
 type moving struct {
-	d      locktest.Kind
+	k      locktest.Kind
 	names  []*redistest.Name
 	before locktest.Topology
 	after  locktest.Topology
 }
 
-func newMoving(t *testing.T, d locktest.Kind) *moving {
-	m := &moving{d: d, before: d.Start(t, "--repl-diskless-sync-delay", "0"), after: d.Start(t, "--repl-diskless-sync-delay", "0")}
+func newMoving(t *testing.T, k locktest.Kind) *moving {
+	m := &moving{k: k, before: k.Start(t, "--repl-diskless-sync-delay", "0"), after: k.Start(t, "--repl-diskless-sync-delay", "0")}
 	for _, s := range m.before {
 		m.names = append(m.names, redistest.NewName(locktest.Real(s)))
 	}
@@ -43,7 +43,7 @@ func newMoving(t *testing.T, d locktest.Kind) *moving {
 // open makes a locker on clients of its own, which dial the names.
 func (m *moving) open(t *testing.T, o locktest.Options) locktest.Locker {
 	t.Helper()
-	return m.d.Open(t, m.before.ClientOf(t, func(i int) func(*rueidis.ClientOption) { return m.names[i].Dialled }), o)
+	return m.k.Open(t, m.before.ClientOf(t, func(i int) func(*rueidis.ClientOption) { return m.names[i].Dialled }), o)
 }
 
 // replicate has the others follow the servers.
@@ -88,18 +88,18 @@ func roleOf(t *testing.T, s locktest.Server) string {
 
 // The old master lives on as a replica, and refuses all writes. Calls reach the new one by
 // themselves, leases live on, and waiters are served.
-func testCallsFollow(t *testing.T, d locktest.Kind) {
+func testCallsFollow(t *testing.T, k locktest.Kind) {
 	const lease = 20 * time.Second
-	t.Run("alone", func(t *testing.T) { callsFollow(t, d, locktest.Options{Lease: lease, Unguarded: true}) })
-	if d.Nodes == 0 {
+	t.Run("alone", func(t *testing.T) { callsFollow(t, k, locktest.Options{Lease: lease, Unguarded: true}) })
+	if k.Nodes == 0 {
 		t.Run("with replicas", func(t *testing.T) {
-			callsFollow(t, d, locktest.Options{Lease: lease, Replicas: 1, ReplicaTimeout: time.Second})
+			callsFollow(t, k, locktest.Options{Lease: lease, Replicas: 1, ReplicaTimeout: time.Second})
 		})
 	}
 }
 
-func callsFollow(t *testing.T, d locktest.Kind, o locktest.Options) {
-	m := newMoving(t, d)
+func callsFollow(t *testing.T, k locktest.Kind, o locktest.Options) {
+	m := newMoving(t, k)
 	m.replicate(t)
 	here, there := m.open(t, o), m.open(t, o)
 	ctx := locktest.Bounded(t)
@@ -110,7 +110,7 @@ func callsFollow(t *testing.T, d locktest.Kind, o locktest.Options) {
 	burst.Wait()
 	held, freed, busy := locktest.Lock(t, here, ctx, "held"), locktest.Lock(t, here, ctx, "freed"), locktest.Lock(t, there, ctx, "busy")
 	waiting := locktest.GoLock(here, ctx, "busy")
-	locktest.Await(t, func() bool { return d.Waiting(t, m.before, "busy") == 1 })
+	locktest.Await(t, func() bool { return k.Waiting(t, m.before, "busy") == 1 })
 	m.switchOver(t)
 
 	moved, before := time.Now(), held.Deadline()
@@ -130,8 +130,8 @@ func callsFollow(t *testing.T, d locktest.Kind, o locktest.Options) {
 
 // A promoted node has no vote for the longest lease. Then it votes again, though nobody has
 // held anything meanwhile, so that nothing was written at the old masters.
-func testGuardedNodesFollow(t *testing.T, d locktest.Kind) {
-	m := newMoving(t, d)
+func testGuardedNodesFollow(t *testing.T, k locktest.Kind) {
+	m := newMoving(t, k)
 	m.replicate(t)
 	locker := m.open(t, locktest.Options{Lease: time.Second, MaxLease: time.Second})
 	ctx := locktest.Bounded(t)
@@ -148,8 +148,8 @@ func (m *moving) cutCalls(t *testing.T) {
 
 // The subscription stays at the old master, a replica now, which passes on what the new one
 // publishes. A grant reaches one waiter.
-func testOneHolderAfterMove(t *testing.T, d locktest.Kind) {
-	m := newMoving(t, d)
+func testOneHolderAfterMove(t *testing.T, k locktest.Kind) {
+	m := newMoving(t, k)
 	m.replicate(t)
 	o := locktest.Options{Lease: locktest.Long}
 	var lockers []locktest.Locker
@@ -179,8 +179,8 @@ func testOneHolderAfterMove(t *testing.T, d locktest.Kind) {
 
 // Both servers are masters, so nobody refuses anything. The subscription stays at the old one,
 // and is replaced while somebody waits on it.
-func testDeafSubscription(t *testing.T, d locktest.Kind) {
-	m := newMoving(t, d)
+func testDeafSubscription(t *testing.T, k locktest.Kind) {
+	m := newMoving(t, k)
 	m.deafens(t, m.open, func() {
 		m.move()
 		m.cutCalls(t)
@@ -189,11 +189,11 @@ func testDeafSubscription(t *testing.T, d locktest.Kind) {
 
 // No connection is cut: the proxy goes on with all of them at another server, without their
 // subscriptions.
-func testProxySwaps(t *testing.T, d locktest.Kind) {
-	m := newMoving(t, d)
+func testProxySwaps(t *testing.T, k locktest.Kind) {
+	m := newMoving(t, k)
 	ways := m.before.Behind(t)
 	m.deafens(t, func(t *testing.T, o locktest.Options) locktest.Locker {
-		return d.Open(t, m.before.Client(t, func(c *rueidis.ClientOption) { c.InitAddress = []string{ways.Addr()} }), o)
+		return k.Open(t, m.before.Client(t, func(c *rueidis.ClientOption) { c.InitAddress = []string{ways.Addr()} }), o)
 	}, func() {
 		for i, p := range ways.All {
 			p.Swap(m.after[i].Addr())
@@ -204,17 +204,17 @@ func testProxySwaps(t *testing.T, d locktest.Kind) {
 // deafens requires that waiters are served long before a lease is over, after move has left a
 // subscription behind.
 func (m *moving) deafens(t *testing.T, open func(*testing.T, locktest.Options) locktest.Locker, move func()) {
-	d := m.d
+	k := m.k
 	here, there := open(t, locktest.Options{Lease: locktest.Long, Unguarded: true}), open(t, locktest.Options{Lease: locktest.Long, Unguarded: true})
 	ctx := locktest.Bounded(t)
 	busy := locktest.Lock(t, there, ctx, "busy")
 	waiting := locktest.GoLock(here, ctx, "busy")
-	locktest.Await(t, func() bool { return d.Waiting(t, m.before, "busy") == 1 })
+	locktest.Await(t, func() bool { return k.Waiting(t, m.before, "busy") == 1 })
 	move()
 	held := locktest.Retry(t, there, "k") // a call may have been under way
 	next := locktest.GoLock(here, ctx, "k")
-	channel := d.Channel("k")
-	if d.Fair {
+	channel := k.Channel("k")
+	if k.Fair {
 		locktest.Await(t, func() bool { return len(locktest.Queued(t, m.after, "k")) == 1 })
 		channel = locktest.InboxOf("k", locktest.Queued(t, m.after, "k")[0])
 	}
@@ -227,16 +227,16 @@ func (m *moving) deafens(t *testing.T, open func(*testing.T, locktest.Options) l
 
 // A program closes a client before its locker, which then can call no more. Its waiter is told
 // before the holder's lease is over, and keeps nobody out.
-func testClientClosedFirst(t *testing.T, d locktest.Kind) {
-	s := d.Start(t)
+func testClientClosedFirst(t *testing.T, k locktest.Kind) {
+	s := k.Start(t)
 	client := s.Client(t)
 	o := locktest.Options{Lease: locktest.Long, Unguarded: true}
-	holder, closed, other := d.Open(t, s.Client(t), o), d.Open(t, client, o), d.Open(t, s.Client(t), o)
+	holder, closed, other := k.Open(t, s.Client(t), o), k.Open(t, client, o), k.Open(t, s.Client(t), o)
 	held := locktest.Lock(t, holder, locktest.Bounded(t), "k")
 	first := locktest.GoLock(closed, locktest.Bounded(t), "k")
-	locktest.Await(t, func() bool { return d.Waiting(t, s, "k") == 1 })
+	locktest.Await(t, func() bool { return k.Waiting(t, s, "k") == 1 })
 	second := locktest.GoLock(other, locktest.Bounded(t), "k")
-	locktest.Await(t, func() bool { return d.Waiting(t, s, "k") == 2 })
+	locktest.Await(t, func() bool { return k.Waiting(t, s, "k") == 2 })
 	client.Close()
 	err := locktest.Within(t, first).Err
 	require.ErrorContains(t, err, rueidis.ErrClosing.Error())

@@ -19,8 +19,8 @@ import (
 )
 
 func init() {
-	register("F15_PartitionByProxy", func(t *testing.T, d locktest.Kind) { testPartition(t, d, false) }, ofOneHolder)
-	register("F15_PartitionAfterReset", func(t *testing.T, d locktest.Kind) { testPartition(t, d, true) }, ofOneHolder)
+	register("F15_PartitionByProxy", func(t *testing.T, k locktest.Kind) { testPartition(t, k, false) }, ofOneHolder)
+	register("F15_PartitionAfterReset", func(t *testing.T, k locktest.Kind) { testPartition(t, k, true) }, ofOneHolder)
 	register("F17_JitterIsSurvived", testJitter)
 	register("F15_LostBySilenceIsUndone", testLostBySilence, ofOneHolder)
 	register("F35_ManyLostAreUndoneByFew", testManyLost, alone, ofLocks) // a permit ends by its score, whatever the key does
@@ -30,20 +30,20 @@ func init() {
 // testPartition stops the traffic of a client's connections in silence, or also ends them, so that
 // those that are made anew hang. Every call returns by its own deadline, leases end at theirs,
 // before another can have the key, and when the network heals all goes on.
-func testPartition(t *testing.T, d locktest.Kind, reset bool) {
-	lease := d.Limit()
+func testPartition(t *testing.T, k locktest.Kind, reset bool) {
+	lease := k.Limit()
 	const soon = 40 * time.Second // generous for a call, and less than the time limits of sockets and dials
-	s := d.Start(t)
+	s := k.Start(t)
 	p := s.Behind(t)
-	locker := d.Open(t, s.Client(t, func(o *rueidis.ClientOption) {
+	locker := k.Open(t, s.Client(t, func(o *rueidis.ClientOption) {
 		o.InitAddress = []string{p.Addr()}
 		o.Dialer.Timeout, o.ConnWriteTimeout = 2*soon, 2*soon
 	}), locktest.Options{Lease: lease, MaxOutage: ptr(lease)})
-	other := d.Open(t, s.Client(t), locktest.Options{Lease: locktest.Long})
+	other := k.Open(t, s.Client(t), locktest.Options{Lease: locktest.Long})
 	held := locktest.Lock(t, locker, locktest.Bounded(t), "held")
 	wanted := locktest.Lock(t, other, locktest.Bounded(t), "wanted")
 	waiting := locktest.GoLock(locker, locktest.Bounded(t), "wanted")
-	locktest.Await(t, func() bool { return d.Waiting(t, s, "wanted") == 1 })
+	locktest.Await(t, func() bool { return k.Waiting(t, s, "wanted") == 1 })
 	left := locktest.Lock(t, locker, locktest.Bounded(t), "left")
 	p.HoldRequests(true)
 	p.HoldReplies(true)
@@ -92,12 +92,12 @@ func testPartition(t *testing.T, d locktest.Kind, reset bool) {
 
 // Leases live through delays of 1 to 500 ms for a round trip, and a key goes from
 // hand to hand.
-func testJitter(t *testing.T, d locktest.Kind) {
+func testJitter(t *testing.T, k locktest.Kind) {
 	lease := 10 * time.Second
-	if d.Nodes > 0 { // as above
+	if k.Nodes > 0 { // as above
 		lease = 15 * time.Second
 	}
-	r := newHarness(t, d, locktest.Options{Lease: lease})
+	r := newHarness(t, k, locktest.Options{Lease: lease})
 	r.Proxy.OnRequest(func([]string) redistest.Verdict {
 		r.Proxy.SetDelay(time.Duration(rand.Int64N(int64(250*time.Millisecond))), time.Duration(rand.Int64N(int64(250*time.Millisecond))))
 		return redistest.Pass
@@ -130,8 +130,8 @@ func (r *harness) linger() {
 
 // A lease is lost by silence, and Redis still has it when the network is well again. Its
 // holder ends it then, and the next waiter has the key.
-func testLostBySilence(t *testing.T, d locktest.Kind) {
-	r := newHarness(t, d, locktest.Options{Lease: 6 * time.Second})
+func testLostBySilence(t *testing.T, k locktest.Kind) {
+	r := newHarness(t, k, locktest.Options{Lease: 6 * time.Second})
 	lost := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
 	r.cutOff()
 	r.linger()
@@ -147,9 +147,9 @@ func testLostBySilence(t *testing.T, d locktest.Kind) {
 }
 
 // After an outage that cost many leases, few goroutines undo them all.
-func testManyLost(t *testing.T, d locktest.Kind) {
+func testManyLost(t *testing.T, k locktest.Kind) {
 	const keys = 500
-	r := newHarness(t, d, locktest.Options{Lease: 10 * time.Second})
+	r := newHarness(t, k, locktest.Options{Lease: 10 * time.Second})
 	held := make([]*holdfast.Lease, keys)
 	locked := make(chan error, keys)
 	for i := range keys {
@@ -178,9 +178,9 @@ func testManyLost(t *testing.T, d locktest.Kind) {
 // A nested call whose outcome is not known is being settled for as long as Redis
 // hangs. Those that come after it do not wait so long; what they did is settled when
 // Redis goes on.
-func testNestedWhileHanging(t *testing.T, d locktest.Kind) {
+func testNestedWhileHanging(t *testing.T, k locktest.Kind) {
 	const lease = 3 * time.Second // of which a call takes a third
-	r := newHarness(t, d, locktest.Options{Lease: lease, MaxOutage: ptr(time.Second)})
+	r := newHarness(t, k, locktest.Options{Lease: lease, MaxOutage: ptr(time.Second)})
 	outer := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k", holdfast.FixedLease(time.Hour))
 	ctx := outer.Bind(context.Background())
 	inner, inmost := locktest.Lock(t, r.Locker, ctx, "k"), locktest.Lock(t, r.Locker, ctx, "k")

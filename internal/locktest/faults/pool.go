@@ -63,11 +63,11 @@ func closes(t *testing.T, l locktest.Locker) {
 	require.NoError(t, locktest.Within(t, done))
 }
 
-func testReplicasWithoutConnection(t *testing.T, d locktest.Kind) {
-	r := newReplicated(t, d, locktest.Long)
+func testReplicasWithoutConnection(t *testing.T, k locktest.Kind) {
+	r := newReplicated(t, k, locktest.Long)
 	var log redistest.Log
 	client := r.Server.Client(t, two)
-	locker := d.Open(t, client, locktest.Options{
+	locker := k.Open(t, client, locktest.Options{
 		Lease: 15 * time.Second, Replicas: 2, ReplicaTimeout: replicaTime, MaxOutage: ptr(time.Second), Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	l := locktest.Retry(t, locker, "held") // TryLock takes no connection for a subscription
@@ -85,7 +85,7 @@ func testReplicasWithoutConnection(t *testing.T, d locktest.Kind) {
 	require.NoError(t, l.Err())
 	require.Equal(t, 1, log.Count(`msg="holdfast: no dedicated connection`))
 
-	closed := d.Open(t, client, locktest.Options{Lease: locktest.Long, Replicas: 2, ReplicaTimeout: replicaTime})
+	closed := k.Open(t, client, locktest.Options{Lease: locktest.Long, Replicas: 2, ReplicaTimeout: replicaTime})
 	waiting := locktest.GoLock(closed, locktest.Bounded(t), "other")
 	closes(t, closed)
 	require.Error(t, locktest.Within(t, waiting).Err)
@@ -95,14 +95,14 @@ func testReplicasWithoutConnection(t *testing.T, d locktest.Kind) {
 	require.NoError(t, l.Unlock(locktest.Bounded(t)))
 }
 
-func testReplicasBesideSubscription(t *testing.T, d locktest.Kind) {
-	r := newReplicated(t, d, locktest.Long)
-	locker := d.Open(t, r.Server.Client(t, func(o *rueidis.ClientOption) { o.BlockingPoolSize = 1 }), locktest.Options{
+func testReplicasBesideSubscription(t *testing.T, k locktest.Kind) {
+	r := newReplicated(t, k, locktest.Long)
+	locker := k.Open(t, r.Server.Client(t, func(o *rueidis.ClientOption) { o.BlockingPoolSize = 1 }), locktest.Options{
 		Lease: 15 * time.Second, Replicas: 2, ReplicaTimeout: replicaTime, MaxOutage: ptr(time.Second),
 	})
 	l, held := locktest.Retry(t, locker, "held"), locktest.Lock(t, r.free, locktest.Bounded(t), "k")
 	waiting := locktest.GoLock(locker, locktest.Bounded(t), "k")
-	locktest.Await(t, func() bool { return d.Waiting(t, r.Server, "k") == 1 })
+	locktest.Await(t, func() bool { return k.Waiting(t, r.Server, "k") == 1 })
 	require.NoError(t, held.Unlock(locktest.Bounded(t)))
 	err := locktest.Within(t, waiting).Err
 	locktest.RequireSentinel(t, err, holdfast.ErrUnavailable)
@@ -112,10 +112,10 @@ func testReplicasBesideSubscription(t *testing.T, d locktest.Kind) {
 	closes(t, locker)
 }
 
-func testQuorumWithoutConnection(t *testing.T, d locktest.Kind) {
-	s := d.Start(t)
+func testQuorumWithoutConnection(t *testing.T, k locktest.Kind) {
+	s := k.Start(t)
 	client := s.Client(t, two)
-	locker := d.Open(t, client, locktest.Options{Lease: 15 * time.Second})
+	locker := k.Open(t, client, locktest.Options{Lease: 15 * time.Second})
 	l := locktest.Lock(t, locker, locktest.Bounded(t), "held")
 	free := takeAll(t, s, client)
 	defer free()
@@ -136,10 +136,10 @@ func testQuorumWithoutConnection(t *testing.T, d locktest.Kind) {
 
 // A client that says its name to a Redis which has no room for it is cut off
 // before it reads why: unknown rather than unavailable.
-func testMaxClientsDefault(t *testing.T, d locktest.Kind) {
+func testMaxClientsDefault(t *testing.T, k locktest.Kind) {
 	const most = 300 * time.Millisecond
-	s := d.Start(t)
-	locker := d.Open(t, s.Client(t), locktest.Options{Lease: locktest.Long, MaxOutage: ptr(most)})
+	s := k.Start(t)
+	locker := k.Open(t, s.Client(t), locktest.Options{Lease: locktest.Long, MaxOutage: ptr(most)})
 	require.NoError(t, locktest.Cycle(locker, locktest.Bounded(t), "k"))
 	beginMaxClients(t, s)
 	failed := func(_ *holdfast.Lease, err error) {
@@ -152,7 +152,7 @@ func testMaxClientsDefault(t *testing.T, d locktest.Kind) {
 	require.GreaterOrEqual(t, time.Since(began), most/2)
 	failed(locker.Lock(locktest.Bounded(t), "k"))
 	s.Do(t, "CONFIG", "SET", "maxclients", "1000")
-	if d.Nodes > 0 { // which has to find its nodes back
+	if k.Nodes > 0 { // which has to find its nodes back
 		require.NoError(t, locktest.Retry(t, locker, "k").Unlock(locktest.Bounded(t)))
 	}
 	require.NoError(t, locktest.Cycle(locker, locktest.Bounded(t), "k"))
@@ -162,12 +162,12 @@ func testMaxClientsDefault(t *testing.T, d locktest.Kind) {
 
 // The user has taken all dedicated connections of the client: none is left for
 // messages. Waits end by their deadline, and find a release by looking.
-func testPoolExhausted(t *testing.T, d locktest.Kind) {
+func testPoolExhausted(t *testing.T, k locktest.Kind) {
 	const lease = 9 * time.Second
-	s := d.Start(t)
+	s := k.Start(t)
 	client := s.Client(t, func(o *rueidis.ClientOption) { o.BlockingPoolSize = 1 })
-	locker := d.Open(t, client, locktest.Options{Lease: lease})
-	other := d.Open(t, s.Client(t), locktest.Options{Lease: lease})
+	locker := k.Open(t, client, locktest.Options{Lease: lease})
+	other := k.Open(t, s.Client(t), locktest.Options{Lease: lease})
 	require.NoError(t, locktest.Cycle(locker, locktest.Bounded(t), "warm")) // a quorum looks at its nodes on such a connection
 	for _, one := range locktest.Clients(client) {
 		taken, giveBack := one.Dedicate()
@@ -177,7 +177,7 @@ func testPoolExhausted(t *testing.T, d locktest.Kind) {
 
 	held := locktest.Lock(t, other, locktest.Bounded(t), "k")
 	began := time.Now()
-	locktest.RequireSentinel(t, locktest.ErrOf(locker.TryLockFor(locktest.Bounded(t), "k", d.Limit())), holdfast.ErrNotAcquired)
+	locktest.RequireSentinel(t, locktest.ErrOf(locker.TryLockFor(locktest.Bounded(t), "k", k.Limit())), holdfast.ErrNotAcquired)
 	require.Less(t, time.Since(began), 20*time.Second)
 	waiting := locktest.GoLock(locker, locktest.Bounded(t), "k")
 	require.NoError(t, locktest.Next(t, held, waiting).Unlock(locktest.Bounded(t)))
@@ -186,12 +186,12 @@ func testPoolExhausted(t *testing.T, d locktest.Kind) {
 
 // Many goroutines acquire all the time over a slow network; a lease on the same
 // client is renewed in time.
-func testRenewalsAmongAcquires(t *testing.T, d locktest.Kind) {
+func testRenewalsAmongAcquires(t *testing.T, k locktest.Kind) {
 	lease, acquirers := 10*time.Second, 50
-	if d.Nodes > 0 { // of which each is asked as often, within a tenth of the lease
+	if k.Nodes > 0 { // of which each is asked as often, within a tenth of the lease
 		lease, acquirers = 15*time.Second, 20
 	}
-	r := newHarness(t, d, locktest.Options{Lease: lease})
+	r := newHarness(t, k, locktest.Options{Lease: lease})
 	r.Proxy.SetDelay(50*time.Millisecond, 50*time.Millisecond)
 	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "held")
 	ctx, stop := context.WithCancel(context.Background())

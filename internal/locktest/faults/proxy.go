@@ -54,8 +54,8 @@ func (r *harness) free(key string) {
 }
 
 // An acquire ends immediately with these words, and what it did is undone.
-func testAcquireAnsweredByAProxy(t *testing.T, d locktest.Kind) {
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
+func testAcquireAnsweredByAProxy(t *testing.T, k locktest.Kind) {
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long})
 	for _, lock := range []func() error{
 		func() error { return locktest.ErrOf(r.Locker.TryLock(locktest.Bounded(t), "k")) },
 		func() error { return locktest.ErrOf(r.Locker.TryLockFor(locktest.Bounded(t), "k", locktest.Long)) },
@@ -69,13 +69,13 @@ func testAcquireAnsweredByAProxy(t *testing.T, d locktest.Kind) {
 }
 
 // So does a wait, by the call that is to have the key when it is free, or that confirms a grant.
-func testWaitAnsweredByAProxy(t *testing.T, d locktest.Kind) {
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, Confirmed: true})
+func testWaitAnsweredByAProxy(t *testing.T, k locktest.Kind) {
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, Confirmed: true})
 	l := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	waiter := locktest.GoLock(r.Locker, locktest.Bounded(t), "k")
 	r.AwaitWaiters("k", 1)
 	verb := "acquire"
-	if d.Fair {
+	if k.Fair {
 		verb = "confirm"
 	}
 	r.Proxy.OwnWords(ownWords, false, locktest.Is(verb))
@@ -86,8 +86,8 @@ func testWaitAnsweredByAProxy(t *testing.T, d locktest.Kind) {
 }
 
 // An Unlock goes on, whether the server got it or not, while its caller waits and after that.
-func testUnlockAnsweredByAProxy(t *testing.T, d locktest.Kind) {
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
+func testUnlockAnsweredByAProxy(t *testing.T, k locktest.Kind) {
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long})
 	for _, instead := range []bool{false, true} {
 		l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
 		r.Proxy.OwnWords(ownWords, instead, r.few("release"))
@@ -108,8 +108,8 @@ func testUnlockAnsweredByAProxy(t *testing.T, d locktest.Kind) {
 
 // A nested entry ends immediately with these words. The count of entries becomes right again, also
 // after an Unlock of one.
-func testEntryAnsweredByAProxy(t *testing.T, d locktest.Kind) {
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
+func testEntryAnsweredByAProxy(t *testing.T, k locktest.Kind) {
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long})
 	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
 	settle := func() {
 		t.Helper()
@@ -135,8 +135,8 @@ func testEntryAnsweredByAProxy(t *testing.T, d locktest.Kind) {
 }
 
 // The undoing of an acquire whose reply was lost goes on after these words.
-func testUndoAnsweredByAProxy(t *testing.T, d locktest.Kind) {
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
+func testUndoAnsweredByAProxy(t *testing.T, k locktest.Kind) {
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long})
 	r.Proxy.OwnWords(ownWords, true, r.few("give_up"))
 	r.Proxy.SwallowReply(1, locktest.Is("acquire"))
 	require.ErrorIs(t, locktest.ErrOf(r.Locker.TryLock(locktest.Bounded(t), "k")), holdfast.ErrUnknown)
@@ -144,8 +144,8 @@ func testUndoAnsweredByAProxy(t *testing.T, d locktest.Kind) {
 }
 
 // A waiter that enters ends immediately with these words, and leaves the queue.
-func testEnterAnsweredByAProxy(t *testing.T, d locktest.Kind) {
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
+func testEnterAnsweredByAProxy(t *testing.T, k locktest.Kind) {
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long})
 	l := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	r.Proxy.OwnWords(ownWords, false, locktest.Is("enter"))
 	_, err := r.Locker.Lock(locktest.Bounded(t), "k")
@@ -157,8 +157,8 @@ func testEnterAnsweredByAProxy(t *testing.T, d locktest.Kind) {
 }
 
 // A waiter that leaves is given up after these words. They end no other wait.
-func testLeaveAnsweredByAProxy(t *testing.T, d locktest.Kind) {
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
+func testLeaveAnsweredByAProxy(t *testing.T, k locktest.Kind) {
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long})
 	l := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	ctx, leave := context.WithCancel(locktest.Bounded(t))
 	first, second := r.InQueue(ctx, "k", 1), r.InQueue(locktest.Bounded(t), "k", 2)

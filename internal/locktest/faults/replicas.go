@@ -33,8 +33,8 @@ type replicated struct {
 
 const replicaTime = 2 * time.Second // at most half of the time of a call, which is a third of the lease
 
-func newReplicated(t *testing.T, d locktest.Kind, lease time.Duration) *replicated {
-	s := d.Start(t, "--repl-diskless-sync-delay", "0")
+func newReplicated(t *testing.T, k locktest.Kind, lease time.Duration) *replicated {
+	s := k.Start(t, "--repl-diskless-sync-delay", "0")
 	host, port, err := net.SplitHostPort(s[0].Addr())
 	require.NoError(t, err)
 	var last *redistest.Server
@@ -42,33 +42,33 @@ func newReplicated(t *testing.T, d locktest.Kind, lease time.Duration) *replicat
 		last = redistest.Start(t, "--replicaof", host, port)
 	}
 	locktest.Await(t, func() bool { return locktest.Number(t, s, "WAIT", "2", "100") == 2 })
-	r := &replicated{newHarnessOn(t, d, s, locktest.Options{Lease: lease, Replicas: 2, ReplicaTimeout: replicaTime}), last, nil}
-	r.free = d.Open(t, r.Client, locktest.Options{Lease: lease})
+	r := &replicated{newHarnessOn(t, k, s, locktest.Options{Lease: lease, Replicas: 2, ReplicaTimeout: replicaTime}), last, nil}
+	r.free = k.Open(t, r.Client, locktest.Options{Lease: lease})
 	return r
 }
 
 // All that a locker does works, and fills the replicas before it counts.
-func testReplicasConfirm(t *testing.T, d locktest.Kind) {
-	r := newReplicated(t, d, 15*time.Second)
+func testReplicasConfirm(t *testing.T, k locktest.Kind) {
+	r := newReplicated(t, k, 15*time.Second)
 	ctx := locktest.Bounded(t)
 	l := locktest.Lock(t, r.Locker, ctx, "k")
 	require.Equal(t, 1, locktest.Number(t, r.replica, "EXISTS", "k"))
 	inner := locktest.Lock(t, r.Locker, l.Bind(ctx), "k")
-	require.Equal(t, 2, entriesOn(t, d, r.replica, l))
+	require.Equal(t, 2, entriesOn(t, k, r.replica, l))
 	waiter := locktest.GoLock(r.Other, ctx, "k")
 	r.AwaitWaiters("k", 1)
 	locktest.Renewed(t, l)
 	require.NoError(t, inner.Unlock(ctx))
 	require.NoError(t, l.Unlock(ctx))
 	next := locktest.Got(t, waiter)
-	require.Equal(t, 1, entriesOn(t, d, r.replica, next))
+	require.Equal(t, 1, entriesOn(t, k, r.replica, next))
 	require.NoError(t, next.Unlock(ctx))
 }
 
 // entriesOn is how often a server says that a lease's owner has entered.
-func entriesOn(t *testing.T, d locktest.Kind, s *redistest.Server, l *holdfast.Lease) int {
+func entriesOn(t *testing.T, k locktest.Kind, s *redistest.Server, l *holdfast.Lease) int {
 	n, name := 0, l.Key()
-	if d.Permits {
+	if k.Permits {
 		name = locktest.OfKey("holdfast_permits", name)
 	}
 	require.NoError(t, locktest.ErrOf(fmt.Sscan(locktest.Text(t, s, "HGET", name, l.Owner()), &n))) // the label follows
@@ -77,8 +77,8 @@ func entriesOn(t *testing.T, d locktest.Kind, s *redistest.Server, l *holdfast.L
 
 // A lock that too few replicas have is refused and undone. A wait goes on. What needs no
 // replica is not delayed.
-func testReplicasTooFew(t *testing.T, d locktest.Kind) {
-	r := newReplicated(t, d, locktest.Long)
+func testReplicasTooFew(t *testing.T, k locktest.Kind) {
+	r := newReplicated(t, k, locktest.Long)
 	ctx := locktest.Bounded(t)
 	var held []*holdfast.Lease
 	for n := range 5 {
@@ -106,7 +106,7 @@ func testReplicasTooFew(t *testing.T, d locktest.Kind) {
 	before := tombstones(r.harness)
 	waiter := locktest.GoLock(r.Locker, ctx, "k")
 	locktest.Await(t, func() bool { return locktest.Exists(t, r.Server, "k") })
-	if !d.Fair { // a queued waiter keeps what it was granted, and asks again
+	if !k.Fair { // a queued waiter keeps what it was granted, and asks again
 		locktest.Await(t, func() bool { return tombstones(r.harness) > before }, "an attempt is not undone")
 	}
 	r.replica.Resume()
@@ -115,8 +115,8 @@ func testReplicasTooFew(t *testing.T, d locktest.Kind) {
 
 // Where WAIT is refused no lock and no entry counts, and nothing is left of it. No call waits for
 // a cure.
-func testReplicasMayNotBeAsked(t *testing.T, d locktest.Kind) {
-	r := newReplicated(t, d, locktest.Long)
+func testReplicasMayNotBeAsked(t *testing.T, k locktest.Kind) {
+	r := newReplicated(t, k, locktest.Long)
 	held := locktest.Lock(t, r.Locker, locktest.Bounded(t), "held")
 	const proxyLacksIt = "ERR unknown command 'WAIT', with args beginning with: '2' '2000' "
 	for _, words := range []string{"", proxyLacksIt} {
@@ -160,8 +160,8 @@ func testReplicasMayNotBeAsked(t *testing.T, d locktest.Kind) {
 
 // A nested entry that too few replicas have is refused and undone; the hold goes on. The end of
 // an entry needs no replica.
-func testReplicasTooFewForAnEntry(t *testing.T, d locktest.Kind) {
-	r := newReplicated(t, d, locktest.Long)
+func testReplicasTooFewForAnEntry(t *testing.T, k locktest.Kind) {
+	r := newReplicated(t, k, locktest.Long)
 	ctx := locktest.Bounded(t)
 	l := locktest.Lock(t, r.Locker, ctx, "k")
 	inner := locktest.Lock(t, r.Locker, l.Bind(ctx), "k")
@@ -178,8 +178,8 @@ func testReplicasTooFewForAnEntry(t *testing.T, d locktest.Kind) {
 }
 
 // A grant counts only when the waiter has confirmed it and enough replicas have that.
-func testReplicasTooFewForAGrant(t *testing.T, d locktest.Kind) {
-	r := newReplicated(t, d, locktest.Long)
+func testReplicasTooFewForAGrant(t *testing.T, k locktest.Kind) {
+	r := newReplicated(t, k, locktest.Long)
 	ctx := locktest.Bounded(t)
 	l := locktest.Lock(t, r.Other, ctx, "k")
 	waiter := locktest.GoLock(r.Locker, ctx, "k")
@@ -195,9 +195,9 @@ func testReplicasTooFewForAGrant(t *testing.T, d locktest.Kind) {
 }
 
 // Renewals that too few replicas have do not prolong a lease, though the master has them.
-func testReplicasTooFewForARenewal(t *testing.T, d locktest.Kind) {
+func testReplicasTooFewForARenewal(t *testing.T, k locktest.Kind) {
 	const lease = 15 * time.Second
-	r := newReplicated(t, d, lease)
+	r := newReplicated(t, k, lease)
 	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
 	deadline := l.Deadline()
 	r.replica.Pause()

@@ -23,16 +23,16 @@ import (
 func init() {
 	register("F39_PasswordComesLate", testPasswordLate, ofOneHolder|realServers)
 	register("F39_ProviderFails", testProviderFails, ofOneHolder|realServers)
-	register("F39_PasswordWantedForAWhile", func(t *testing.T, d locktest.Kind) {
-		testRotation(t, d, "NOAUTH", func(*rueidis.ClientOption) {},
+	register("F39_PasswordWantedForAWhile", func(t *testing.T, k locktest.Kind) {
+		testRotation(t, k, "NOAUTH", func(*rueidis.ClientOption) {},
 			func(s locktest.Topology) {
 				s.Do(t, "CONFIG", "SET", "requirepass", "secret")
 				s.Do(t, "CLIENT", "KILL", "SKIPME", "yes")
 			},
 			func(s locktest.Topology) { s.Do(t, "CONFIG", "SET", "requirepass", "") })
 	}, ofOneHolder|realServers)
-	register("F39_NoScriptsForAWhile", func(t *testing.T, d locktest.Kind) {
-		testRotation(t, d, "NOPERM", locktest.AsLeast,
+	register("F39_NoScriptsForAWhile", func(t *testing.T, k locktest.Kind) {
+		testRotation(t, k, "NOPERM", locktest.AsLeast,
 			func(s locktest.Topology) { s.Do(t, "ACL", "SETUSER", locktest.LeastUser, "-evalsha", "-eval") },
 			func(s locktest.Topology) { s.Do(t, "ACL", "SETUSER", locktest.LeastUser, "+evalsha", "+eval") })
 	}, ofOneHolder|realServers)
@@ -60,10 +60,10 @@ func (p *provider) client(o *rueidis.ClientOption) {
 func password(text string) func() (string, error) { return func() (string, error) { return text, nil } }
 
 // The provider learns of a new password after Redis.
-func testPasswordLate(t *testing.T, d locktest.Kind) {
+func testPasswordLate(t *testing.T, k locktest.Kind) {
 	var p provider
 	p.use(password(locktest.Password))
-	testRotation(t, d, "WRONGPASS", p.client,
+	testRotation(t, k, "WRONGPASS", p.client,
 		func(s locktest.Topology) {
 			s.Do(t, "ACL", "SETUSER", locktest.LeastUser, ">new", "<"+locktest.Password)
 			s.Do(t, "CLIENT", "KILL", "USER", locktest.LeastUser)
@@ -72,10 +72,10 @@ func testPasswordLate(t *testing.T, d locktest.Kind) {
 }
 
 // The provider cannot be reached, and is slow when it is back.
-func testProviderFails(t *testing.T, d locktest.Kind) {
+func testProviderFails(t *testing.T, k locktest.Kind) {
 	var p provider
 	p.use(password(locktest.Password))
-	testRotation(t, d, "the vault is sealed", p.client,
+	testRotation(t, k, "the vault is sealed", p.client,
 		func(s locktest.Topology) {
 			p.use(func() (string, error) { return "", errors.New("the vault is sealed") })
 			s.Do(t, "CLIENT", "KILL", "USER", locktest.LeastUser)
@@ -87,17 +87,17 @@ func testProviderFails(t *testing.T, d locktest.Kind) {
 
 // testRotation requires that a client which has worked takes a refusal for an outage: no
 // lease is lost, no wait ends, and a release goes on.
-func testRotation(t *testing.T, d locktest.Kind, code string, client func(*rueidis.ClientOption), begin, end func(locktest.Topology)) {
+func testRotation(t *testing.T, k locktest.Kind, code string, client func(*rueidis.ClientOption), begin, end func(locktest.Topology)) {
 	const lease = 20 * time.Second
-	s := d.Start(t)
-	d.LeastRights(t, s)
-	locker, renewed := d.Open(t, s.Client(t, client), locktest.Options{Lease: locktest.Long}), d.Open(t, s.Client(t, client), locktest.Options{Lease: lease})
-	other := d.Open(t, s.Client(t), locktest.Options{Lease: locktest.Long})
+	s := k.Start(t)
+	k.LeastRights(t, s)
+	locker, renewed := k.Open(t, s.Client(t, client), locktest.Options{Lease: locktest.Long}), k.Open(t, s.Client(t, client), locktest.Options{Lease: lease})
+	other := k.Open(t, s.Client(t), locktest.Options{Lease: locktest.Long})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	kept, gone, held := locktest.Lock(t, renewed, ctx, "kept"), locktest.Lock(t, locker, ctx, "gone"), locktest.Lock(t, other, ctx, "k")
 	waiting := locktest.GoLock(locker, ctx, "k")
-	locktest.Await(t, func() bool { return d.Waiting(t, s, "k") == 1 })
+	locktest.Await(t, func() bool { return k.Waiting(t, s, "k") == 1 })
 
 	begin(s)
 	sealed := code == "the vault is sealed"
@@ -105,7 +105,7 @@ func testRotation(t *testing.T, d locktest.Kind, code string, client func(*rueid
 		_, err := locker.TryLock(ctx, "another")
 		unavailable := errors.Is(err, holdfast.ErrUnavailable)
 		require.True(t, unavailable || errors.Is(err, holdfast.ErrUnknown), err)
-		return strings.Contains(err.Error(), code) && (unavailable != sealed || sealed && d.Nodes > 0)
+		return strings.Contains(err.Error(), code) && (unavailable != sealed || sealed && k.Nodes > 0)
 	})
 	impatient, leave := context.WithCancel(ctx)
 	leave()
@@ -126,17 +126,17 @@ func testRotation(t *testing.T, d locktest.Kind, code string, client func(*rueid
 
 // A user gets other keys, in two steps. What has had an answer for its key goes on, and a first
 // call is refused immediately.
-func testKeyForbiddenForAWhile(t *testing.T, d locktest.Kind) {
-	s := d.Start(t)
-	d.LeastRights(t, s)
-	locker, other := d.Open(t, s.Client(t, locktest.AsLeast), locktest.Options{Lease: locktest.Long}), d.Open(t, s.Client(t), locktest.Options{Lease: locktest.Long})
+func testKeyForbiddenForAWhile(t *testing.T, k locktest.Kind) {
+	s := k.Start(t)
+	k.LeastRights(t, s)
+	locker, other := k.Open(t, s.Client(t, locktest.AsLeast), locktest.Options{Lease: locktest.Long}), k.Open(t, s.Client(t), locktest.Options{Lease: locktest.Long})
 	mine, held := locktest.Lock(t, locker, locktest.Bounded(t), "mine"), locktest.Lock(t, other, locktest.Bounded(t), "k")
 	waiting := locktest.GoLock(locker, locktest.Bounded(t), "k")
-	locktest.Await(t, func() bool { return d.Waiting(t, s, "k") == 1 })
+	locktest.Await(t, func() bool { return k.Waiting(t, s, "k") == 1 })
 
 	s.Do(t, "ACL", "SETUSER", locktest.LeastUser, "resetkeys")
 	locktest.Await(t, func() bool { // the waiter has been refused
-		locktest.Publish(t, s, d.Channel("k"), "0")
+		locktest.Publish(t, s, k.Channel("k"), "0")
 		log := s[0].Do(t, "ACL", "LOG")
 		return strings.Contains(log.String(), `"key"`)
 	})
@@ -155,10 +155,10 @@ func testKeyForbiddenForAWhile(t *testing.T, d locktest.Kind) {
 }
 
 // So does what confirms a grant.
-func testConfirmForbiddenForAWhile(t *testing.T, d locktest.Kind) {
-	s := d.Start(t)
-	d.LeastRights(t, s)
-	r := newHarnessOn(t, d, s, locktest.Options{Lease: locktest.Long, Confirmed: true}, locktest.AsLeast)
+func testConfirmForbiddenForAWhile(t *testing.T, k locktest.Kind) {
+	s := k.Start(t)
+	k.LeastRights(t, s)
+	r := newHarnessOn(t, k, s, locktest.Options{Lease: locktest.Long, Confirmed: true}, locktest.AsLeast)
 	held := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	waiting := locktest.GoLock(r.Locker, locktest.Bounded(t), "k")
 	r.AwaitWaiters("k", 1)
@@ -177,7 +177,7 @@ func testConfirmForbiddenForAWhile(t *testing.T, d locktest.Kind) {
 }
 
 // Nothing shows that a client which is refused at its first call will ever be allowed it.
-func testRefusedAtFirst(t *testing.T, d locktest.Kind) {
+func testRefusedAtFirst(t *testing.T, k locktest.Kind) {
 	for _, c := range []struct {
 		code  string
 		begin []string
@@ -186,9 +186,9 @@ func testRefusedAtFirst(t *testing.T, d locktest.Kind) {
 		{"NOPERM", []string{"ACL", "SETUSER", locktest.LeastUser, "-evalsha", "-eval"}},
 	} {
 		t.Run(c.code, func(t *testing.T) {
-			s := d.Start(t)
-			d.LeastRights(t, s)
-			locker := d.Open(t, s.Client(t, locktest.AsLeast), locktest.Options{Lease: locktest.Long})
+			s := k.Start(t)
+			k.LeastRights(t, s)
+			locker := k.Open(t, s.Client(t, locktest.AsLeast), locktest.Options{Lease: locktest.Long})
 			s.Do(t, c.begin...)
 			s.Do(t, "CLIENT", "KILL", "USER", locktest.LeastUser)
 			var err error
@@ -203,10 +203,10 @@ func testRefusedAtFirst(t *testing.T, d locktest.Kind) {
 }
 
 // A release that is refused as its key is forbidden goes on, for when it is allowed again.
-func testReleaseForbidden(t *testing.T, d locktest.Kind) {
-	s := d.Start(t)
-	d.LeastRights(t, s)
-	locker := d.Open(t, s.Client(t, locktest.AsLeast), locktest.Options{Lease: locktest.Long})
+func testReleaseForbidden(t *testing.T, k locktest.Kind) {
+	s := k.Start(t)
+	k.LeastRights(t, s)
+	locker := k.Open(t, s.Client(t, locktest.AsLeast), locktest.Options{Lease: locktest.Long})
 	l := locktest.Lock(t, locker, locktest.Bounded(t), "forbidden")
 	forbid(t, s)
 	err := l.Unlock(locktest.Bounded(t))
@@ -219,10 +219,10 @@ func testReleaseForbidden(t *testing.T, d locktest.Kind) {
 }
 
 // So does what undoes an acquire without an answer.
-func testUndoForbidden(t *testing.T, d locktest.Kind) {
-	s := d.Start(t)
-	d.LeastRights(t, s)
-	r := newHarnessOn(t, d, s, locktest.Options{Lease: locktest.Long}, locktest.AsLeast)
+func testUndoForbidden(t *testing.T, k locktest.Kind) {
+	s := k.Start(t)
+	k.LeastRights(t, s)
+	r := newHarnessOn(t, k, s, locktest.Options{Lease: locktest.Long}, locktest.AsLeast)
 	r.Proxy.OnReply(when(locktest.Is("acquire"), func() redistest.Verdict {
 		forbid(t, s)
 		return redistest.Cut

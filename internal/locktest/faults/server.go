@@ -32,7 +32,7 @@ type outage struct {
 
 func init() {
 	for _, o := range outages {
-		register(o.name, func(t *testing.T, d locktest.Kind) { testOutage(t, d, o) }, o.where)
+		register(o.name, func(t *testing.T, k locktest.Kind) { testOutage(t, k, o) }, o.where)
 	}
 }
 
@@ -155,15 +155,15 @@ func beginBusy(t *testing.T, f locktest.Topology) {
 	}
 }
 
-func testOutage(t *testing.T, d locktest.Kind, o outage) {
-	s := d.Start(t, o.args...)
+func testOutage(t *testing.T, k locktest.Kind, o outage) {
+	s := k.Start(t, o.args...)
 	var change []func(*rueidis.ClientOption)
 	if o.client != nil {
 		change = append(change, o.client)
 	}
 	const most = time.Second // in which at least one call is answered
-	patient := d.Open(t, s.Client(t, change...), locktest.Options{Lease: locktest.Long, Unguarded: true})
-	hasty := d.Open(t, s.Client(t, change...), locktest.Options{Lease: locktest.Long, MaxOutage: ptr(most), Unguarded: true})
+	patient := k.Open(t, s.Client(t, change...), locktest.Options{Lease: locktest.Long, Unguarded: true})
+	hasty := k.Open(t, s.Client(t, change...), locktest.Options{Lease: locktest.Long, MaxOutage: ptr(most), Unguarded: true})
 	held := locktest.Lock(t, patient, locktest.Bounded(t), "held")
 	o.begin(t, s)
 

@@ -13,19 +13,19 @@ import (
 )
 
 func init() {
-	register("F35_AllAwayRefused", func(t *testing.T, d locktest.Kind) {
+	register("F35_AllAwayRefused", func(t *testing.T, k locktest.Kind) {
 		// An acquire and a release, the scripts anew for those that come first, renewals on a slow machine.
-		r := newHarness(t, d, awayOptions())
+		r := newHarness(t, k, awayOptions())
 		testAllAway(r, r.Other, r.Server.Kill, r.Server.Restart, 10)
 	}, ofOneHolder)
-	register("F35_AllAwaySilent", func(t *testing.T, d locktest.Kind) {
+	register("F35_AllAwaySilent", func(t *testing.T, k locktest.Kind) {
 		// What was asked meanwhile lies in the sockets: an attempt for each time limit, and what undoes it.
-		r := newHarness(t, d, awayOptions())
+		r := newHarness(t, k, awayOptions())
 		testAllAway(r, r.Other, r.Server.Pause, r.Server.Resume, 25)
 	}, ofOneHolder)
-	register("F35_AllAwayReset", func(t *testing.T, d locktest.Kind) {
+	register("F35_AllAwayReset", func(t *testing.T, k locktest.Kind) {
 		// A proxy takes connections for a Redis that is gone: no attempt is known to have failed.
-		r := newHarness(t, d, awayOptions())
+		r := newHarness(t, k, awayOptions())
 		testAllAway(r, r.Locker, r.Server.Kill, r.Server.Restart, 15)
 	}, ofOneHolder)
 	register("F35_ServedAtOnce", testServedAtOnce, ofOneHolder)
@@ -85,11 +85,11 @@ func testAllAway(r *harness, waiter locktest.Locker, leave, comeBack func(), mos
 // Waiters are served as soon as Redis is back, whether they waited before or came while it
 // was away. By then their own attempts are half a second apart, or more, which only virtual time tells
 // from a server that is slow.
-func testServedAtOnce(t *testing.T, d locktest.Kind) {
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, MaxOutage: ptr(locktest.Long)})
+func testServedAtOnce(t *testing.T, k locktest.Kind) {
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, MaxOutage: ptr(locktest.Long)})
 	var took time.Duration
 	for range 3 { // the machine may stand still
-		if took = r.servedAfter(40); took < d.Limit()*3/10 {
+		if took = r.servedAfter(40); took < k.Limit()*3/10 {
 			return
 		}
 	}
@@ -141,9 +141,9 @@ func (r *harness) servedAfter(keys int) time.Duration {
 }
 
 // A Redis that answers, and serves nobody, is asked by each waiter ever more rarely.
-func testServesNobody(t *testing.T, d locktest.Kind) {
+func testServesNobody(t *testing.T, k locktest.Kind) {
 	const keys, most = 20, 15
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, MaxOutage: ptr(locktest.Long)})
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, MaxOutage: ptr(locktest.Long)})
 	r.Server.Do(t, "CONFIG", "SET", "maxmemory", "1")
 	r.Server.Do(t, "CONFIG", "RESETSTAT")
 	var waits []<-chan locktest.Acquired

@@ -20,21 +20,21 @@ import (
 )
 
 func init() {
-	register("F20_KilledBackEmpty", func(t *testing.T, d locktest.Kind) {
-		testForgotten(t, d, 2*short, func(s locktest.Topology) { s.Restart() }) // a node of a Redis Cluster is away for 2 s
+	register("F20_KilledBackEmpty", func(t *testing.T, k locktest.Kind) {
+		testForgotten(t, k, 2*short, func(s locktest.Topology) { s.Restart() }) // a node of a Redis Cluster is away for 2 s
 	})
 	register("F21_KilledBackWithItsMemory", testBackWithMemory, realServers)
-	register("F24_Flushed", func(t *testing.T, d locktest.Kind) {
-		testForgotten(t, d, short, func(s locktest.Topology) { s.Do(t, "FLUSHALL") })
+	register("F24_Flushed", func(t *testing.T, k locktest.Kind) {
+		testForgotten(t, k, short, func(s locktest.Topology) { s.Do(t, "FLUSHALL") })
 	})
-	register("F24_KeyDeleted", func(t *testing.T, d locktest.Kind) {
+	register("F24_KeyDeleted", func(t *testing.T, k locktest.Kind) {
 		// Longer than a key is awaited to be gone: one that was made again is found.
-		testForgotten(t, d, 24*time.Second, func(s locktest.Topology) { s.Do(t, "DEL", "k") })
+		testForgotten(t, k, 24*time.Second, func(s locktest.Topology) { s.Do(t, "DEL", "k") })
 	})
-	register("F31_Evicted", func(t *testing.T, d locktest.Kind) { testForgotten(t, d, short, evict(t)) }, realServers)
-	register("F22_PowerLost", func(t *testing.T, d locktest.Kind) { testForgotten(t, d, 2*short, losePower(t), writing...) }, realServers)
-	register("F22_OneNodeLosesPower", func(t *testing.T, d locktest.Kind) {
-		testOneForgets(t, d, true, func(s locktest.Server) { losePower(t)(locktest.Topology{s}) }, writing...)
+	register("F31_Evicted", func(t *testing.T, k locktest.Kind) { testForgotten(t, k, short, evict(t)) }, realServers)
+	register("F22_PowerLost", func(t *testing.T, k locktest.Kind) { testForgotten(t, k, 2*short, losePower(t), writing...) }, realServers)
+	register("F22_OneNodeLosesPower", func(t *testing.T, k locktest.Kind) {
+		testOneForgets(t, k, true, func(s locktest.Server) { losePower(t)(locktest.Topology{s}) }, writing...)
 	}, severalNodes|realServers)
 	register("F23_ScriptFlush", testScriptFlush)
 	register("F23_ScriptFlushCostsARoundTrip", testScriptFlushCost)
@@ -58,10 +58,10 @@ func evict(t *testing.T) func(locktest.Topology) {
 // testForgotten makes Redis lose the lock. The holder learns of it at the next renewal, and
 // nothing brings the lock back. A waiter elsewhere gets it, with a larger fence, and keeps
 // it.
-func testForgotten(t *testing.T, d locktest.Kind, lease time.Duration, forget func(locktest.Topology), args ...string) {
-	s := d.Start(t, args...)
-	locker := d.Open(t, s.Client(t), locktest.Options{Lease: lease, Fencing: true, MaxLease: lease})
-	other := d.Open(t, s.Client(t), locktest.Options{Lease: lease, Fencing: true, MaxLease: lease})
+func testForgotten(t *testing.T, k locktest.Kind, lease time.Duration, forget func(locktest.Topology), args ...string) {
+	s := k.Start(t, args...)
+	locker := k.Open(t, s.Client(t), locktest.Options{Lease: lease, Fencing: true, MaxLease: lease})
+	other := k.Open(t, s.Client(t), locktest.Options{Lease: lease, Fencing: true, MaxLease: lease})
 	l := locktest.Lock(t, locker, locktest.Bounded(t), "k")
 	inside := locktest.Lock(t, locker, l.Bind(locktest.Bounded(t)), "k")
 	bound := l.Bind(locktest.Bounded(t))
@@ -79,7 +79,7 @@ func testForgotten(t *testing.T, d locktest.Kind, lease time.Duration, forget fu
 	locktest.Gone(t, s, "k") // and no nested call has made it again
 
 	now := locktest.Lock(t, other, locktest.Bounded(t), "k")
-	d.Grown(t, l.Fence(), now.Fence())
+	k.Grown(t, l.Fence(), now.Fence())
 	locktest.RequireSentinel(t, inside.Unlock(locktest.Bounded(t)), holdfast.ErrLost)
 	locktest.RequireSentinel(t, l.Unlock(locktest.Bounded(t)), holdfast.ErrLost)
 	held, err := other.Inspect(locktest.Bounded(t), "k")
@@ -90,12 +90,12 @@ func testForgotten(t *testing.T, d locktest.Kind, lease time.Duration, forget fu
 }
 
 // A lock that Redis remembers lives on as if nothing had been.
-func testBackWithMemory(t *testing.T, d locktest.Kind) {
+func testBackWithMemory(t *testing.T, k locktest.Kind) {
 	const lease = 12 * time.Second
-	s := d.Start(t, "--appendonly", "yes", "--appendfsync", "always")
+	s := k.Start(t, "--appendonly", "yes", "--appendfsync", "always")
 	// With its guard, a quorum does not trust a node's memory.
-	locker := d.Open(t, s.Client(t), locktest.Options{Lease: lease, Fencing: true, Unguarded: true})
-	other := d.Open(t, s.Client(t), locktest.Options{Lease: lease, Fencing: true, Unguarded: true})
+	locker := k.Open(t, s.Client(t), locktest.Options{Lease: lease, Fencing: true, Unguarded: true})
+	other := k.Open(t, s.Client(t), locktest.Options{Lease: lease, Fencing: true, Unguarded: true})
 	l := locktest.Lock(t, locker, locktest.Bounded(t), "k")
 	inside := locktest.Lock(t, locker, l.Bind(locktest.Bounded(t)), "k")
 	s.Restart()
@@ -112,7 +112,7 @@ func testBackWithMemory(t *testing.T, d locktest.Kind) {
 	waiting := locktest.GoLock(other, locktest.Bounded(t), "k")
 	require.NoError(t, inside.Unlock(locktest.Bounded(t)))
 	next := locktest.Next(t, l, waiting)
-	d.Grown(t, l.Fence(), next.Fence())
+	k.Grown(t, l.Fence(), next.Fence())
 	require.NoError(t, next.Unlock(locktest.Bounded(t)))
 }
 
@@ -149,10 +149,10 @@ func losePower(t *testing.T) func(locktest.Topology) {
 }
 
 // Redis forgets the scripts again and again, without any effect.
-func testScriptFlush(t *testing.T, d locktest.Kind) {
-	s := d.Start(t)
+func testScriptFlush(t *testing.T, k locktest.Kind) {
+	s := k.Start(t)
 	const lease = 9 * time.Second
-	locker := d.Open(t, s.Client(t), locktest.Options{Lease: lease, Fencing: true})
+	locker := k.Open(t, s.Client(t), locktest.Options{Lease: lease, Fencing: true})
 	stop, stopped := make(chan struct{}), make(chan int)
 	go func() {
 		tick, flushed := time.NewTicker(10*time.Millisecond), 0
@@ -183,8 +183,8 @@ func testScriptFlush(t *testing.T, d locktest.Kind) {
 	require.GreaterOrEqual(t, <-stopped, 10)
 }
 
-func testScriptFlushCost(t *testing.T, d locktest.Kind) {
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
+func testScriptFlushCost(t *testing.T, k locktest.Kind) {
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long})
 	require.NoError(t, locktest.Cycle(r.Locker, locktest.Bounded(t), "warm"))
 	r.Server.Do(t, "SCRIPT", "FLUSH")
 	var mu sync.Mutex
@@ -202,14 +202,14 @@ func testScriptFlushCost(t *testing.T, d locktest.Kind) {
 	}
 	want := []string{"EVALSHA acquire", "EVAL acquire", "EVALSHA release", "EVAL release", "EVALSHA acquire", "EVALSHA release"}
 	broughtBack := func(s string) bool { return s == "EVAL release" }
-	if d.Nodes > 0 {
+	if k.Nodes > 0 {
 		// What ends the first round, by the script that releases, has brought that back, most often.
 		want = slices.DeleteFunc(want, broughtBack)
 		if !redistest.Before7() { // with the restart guard, the text belongs to a boot of a node, which may be another: it is looked at first
 			want = slices.Replace(want, 1, 2, "EVAL check", "EVALSHA acquire")
 		}
 	}
-	if d.Nodes > 1 { // of which those that come late are not asked again
+	if k.Nodes > 1 { // of which those that come late are not asked again
 		mu.Lock()
 		defer mu.Unlock()
 		for _, text := range []string{"EVAL acquire", "EVAL check"} {
@@ -221,7 +221,7 @@ func testScriptFlushCost(t *testing.T, d locktest.Kind) {
 	locktest.Await(t, func() bool {
 		mu.Lock()
 		defer mu.Unlock()
-		if d.Nodes > 0 {
+		if k.Nodes > 0 {
 			sent = slices.DeleteFunc(sent, broughtBack)
 		}
 		return slices.Equal(want, sent)
@@ -229,9 +229,9 @@ func testScriptFlushCost(t *testing.T, d locktest.Kind) {
 }
 
 // A script blocks Redis for a part of a lease: it is renewed when that is over.
-func testBusyShort(t *testing.T, d locktest.Kind) {
-	s := d.Start(t, "--busy-reply-threshold", "20")
-	locker := d.Open(t, s.Client(t), locktest.Options{Lease: 12 * time.Second})
+func testBusyShort(t *testing.T, k locktest.Kind) {
+	s := k.Start(t, "--busy-reply-threshold", "20")
+	locker := k.Open(t, s.Client(t), locktest.Options{Lease: 12 * time.Second})
 	l := locktest.Lock(t, locker, locktest.Bounded(t), "k")
 	beginBusy(t, s)
 	seen, until := time.Now(), l.Deadline()
@@ -247,9 +247,9 @@ func testBusyShort(t *testing.T, d locktest.Kind) {
 
 // Out of memory, locks are renewed and released, nested ones too; only counting
 // their entries has to wait.
-func testMemoryHeld(t *testing.T, d locktest.Kind) {
-	s := d.Start(t)
-	locker := d.Open(t, s.Client(t), locktest.Options{Lease: 15 * time.Second, Fencing: true, MaxOutage: ptr(300 * time.Millisecond)})
+func testMemoryHeld(t *testing.T, k locktest.Kind) {
+	s := k.Start(t)
+	locker := k.Open(t, s.Client(t), locktest.Options{Lease: 15 * time.Second, Fencing: true, MaxOutage: ptr(300 * time.Millisecond)})
 	l := locktest.Lock(t, locker, locktest.Bounded(t), "k")
 	inside := locktest.Lock(t, locker, l.Bind(locktest.Bounded(t)), "k")
 	plain := locktest.Lock(t, locker, locktest.Bounded(t), "plain")

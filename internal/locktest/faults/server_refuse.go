@@ -21,11 +21,11 @@ import (
 )
 
 func init() {
-	register("F32_NoRight", func(t *testing.T, d locktest.Kind) {
-		testRefused(t, d, "NOPERM", locktest.AsLeast, func(s locktest.Topology) { s.Do(t, "ACL", "SETUSER", "least", "resetkeys") })
+	register("F32_NoRight", func(t *testing.T, k locktest.Kind) {
+		testRefused(t, k, "NOPERM", locktest.AsLeast, func(s locktest.Topology) { s.Do(t, "ACL", "SETUSER", "least", "resetkeys") })
 	}, ofOneHolder|realServers)
-	register("F33_WrongType", func(t *testing.T, d locktest.Kind) {
-		testRefused(t, d, "WRONGTYPE", func(*rueidis.ClientOption) {}, func(s locktest.Topology) { s.Do(t, "SET", "k", "v") })
+	register("F33_WrongType", func(t *testing.T, k locktest.Kind) {
+		testRefused(t, k, "WRONGTYPE", func(*rueidis.ClientOption) {}, func(s locktest.Topology) { s.Do(t, "SET", "k", "v") })
 	}, ofOneHolder)
 	register("F32_OldServer", testOldServer, realServers)
 	register("F32_UnknownPasswordIsRepeated", testRepeatedPassword, ofOneHolder|realServers)
@@ -38,11 +38,11 @@ func init() {
 
 // testRefused requires that new callers and waiters immediately get an error that waiting
 // cannot cure, as it is. A waiter whose key is forbidden gets it after an outage.
-func testRefused(t *testing.T, d locktest.Kind, code string, client func(*rueidis.ClientOption), begin func(locktest.Topology)) {
-	s := d.Start(t)
-	d.LeastRights(t, s)
-	locker := d.Open(t, s.Client(t, client), locktest.Options{Lease: locktest.Long, MaxOutage: ptr(time.Second)})
-	other := d.Open(t, s.Client(t), locktest.Options{Lease: locktest.Long})
+func testRefused(t *testing.T, k locktest.Kind, code string, client func(*rueidis.ClientOption), begin func(locktest.Topology)) {
+	s := k.Start(t)
+	k.LeastRights(t, s)
+	locker := k.Open(t, s.Client(t, client), locktest.Options{Lease: locktest.Long, MaxOutage: ptr(time.Second)})
+	other := k.Open(t, s.Client(t), locktest.Options{Lease: locktest.Long})
 	refused := func(err error) {
 		t.Helper()
 		if code == "WRONGTYPE" {
@@ -55,10 +55,10 @@ func testRefused(t *testing.T, d locktest.Kind, code string, client func(*rueidi
 
 	_ = locktest.Lock(t, other, locktest.Bounded(t), "k")
 	waiting := locktest.GoLock(locker, locktest.Bounded(t), "k")
-	locktest.Await(t, func() bool { return d.Waiting(t, s, "k") == 1 })
+	locktest.Await(t, func() bool { return k.Waiting(t, s, "k") == 1 })
 	begin(s)
 	locktest.Await(t, func() bool { // the fault may cut the connection first
-		locktest.Publish(t, s, d.Channel("k"), "0") // have the waiter look again
+		locktest.Publish(t, s, k.Channel("k"), "0") // have the waiter look again
 		_, err := locker.Inspect(locktest.Bounded(t), "k")
 		return len(waiting) == 1 && err != nil && strings.Contains(err.Error(), code)
 	})
@@ -73,10 +73,10 @@ func testRefused(t *testing.T, d locktest.Kind, code string, client func(*rueidi
 }
 
 // Keys that others use are told from locks and left as they are.
-func testForeignKey(t *testing.T, d locktest.Kind) {
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, Unguarded: true})
+func testForeignKey(t *testing.T, k locktest.Kind) {
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, Unguarded: true})
 	s := r.Server
-	fenced := d.Open(t, r.Client, locktest.Options{Lease: locktest.Long, Fencing: true, Unguarded: true})
+	fenced := k.Open(t, r.Client, locktest.Options{Lease: locktest.Long, Fencing: true, Unguarded: true})
 	for _, make := range [][]string{
 		{"ZADD", "k", "1", "member"},
 		{"SET", "k", "v"},
@@ -84,13 +84,13 @@ func testForeignKey(t *testing.T, d locktest.Kind) {
 		{"HSET", "k", "field", "not a count"},
 		{"HSET", "k", "field", "1"},
 		{"HSET", "k", "field", "1", "another", "2"},
-		append([]string{"HSET", "k"}, d.OfAnotherKind()...),
+		append([]string{"HSET", "k"}, k.OfAnotherKind()...),
 		{"HSET", "k", locktest.Java, "1", "name", "Ann"},
 		{"SET", "redisson_lock_token:{k}", "not a number"},
 		{"RPUSH", "redisson_lock_token:{k}", "v"},
 		{"SET", "redisson_lock_token:{k}", "99999999999999999999"},
 	} {
-		if d.Permits && make[1] != "k" {
+		if k.Permits && make[1] != "k" {
 			continue // it has no fences
 		}
 		s.Do(t, "FLUSHALL")
@@ -113,10 +113,10 @@ func testForeignKey(t *testing.T, d locktest.Kind) {
 // A server without a command of the locks fails the first call, with the reason, although it
 // may need that command only where a key is held. Such a server repeats the arguments of the
 // command. No error and no log line of the locker does; Open sees to it.
-func testOldServer(t *testing.T, d locktest.Kind) {
+func testOldServer(t *testing.T, k locktest.Kind) {
 	for _, lacks := range []string{"HRANDFIELD", "EVALSHA"} { // the first is of Redis 6.2
-		s := d.Start(t, "--rename-command", lacks, "")
-		locker := d.Open(t, s.Client(t), locktest.Options{Lease: locktest.Long, Unguarded: true})
+		s := k.Start(t, "--rename-command", lacks, "")
+		locker := k.Open(t, s.Client(t), locktest.Options{Lease: locktest.Long, Unguarded: true})
 		_, err := locker.TryLock(locktest.Bounded(t), "k")
 		locktest.RequireSentinel(t, err, holdfast.ErrOldServer)
 		require.ErrorContains(t, err, "nknown")
@@ -128,16 +128,16 @@ func testOldServer(t *testing.T, d locktest.Kind) {
 
 var unknownAuth = regexp.MustCompile("unknown command ['`]AUTH['`]") // "`" before Redis 7
 
-func testRepeatedPassword(t *testing.T, d locktest.Kind) {
-	s := d.Start(t)
-	other := d.Start(t, "--rename-command", "HELLO", "", "--rename-command", "AUTH", "")
+func testRepeatedPassword(t *testing.T, k locktest.Kind) {
+	s := k.Start(t)
+	other := k.Start(t, "--rename-command", "HELLO", "", "--rename-command", "AUTH", "")
 	instead := map[string]string{}
 	for i := range s {
 		instead[s[i].Addr()] = other[i].Addr()
 	}
-	d.LeastRights(t, s)
+	k.LeastRights(t, s)
 	var moved atomic.Bool
-	locker := d.Open(t, s.Client(t, locktest.AsLeast, func(o *rueidis.ClientOption) {
+	locker := k.Open(t, s.Client(t, locktest.AsLeast, func(o *rueidis.ClientOption) {
 		o.DialCtxFn = func(ctx context.Context, addr string, dialer *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			if moved.Load() {
 				addr = instead[addr]
@@ -145,9 +145,9 @@ func testRepeatedPassword(t *testing.T, d locktest.Kind) {
 			return dialer.DialContext(ctx, "tcp", addr)
 		}
 	}), locktest.Options{Lease: locktest.Long, MaxOutage: ptr(5 * time.Second)}) // a slow machine may answer late, but not the last call
-	held := locktest.Lock(t, d.Open(t, s.Client(t), locktest.Options{Lease: locktest.Long}), locktest.Bounded(t), "k")
+	held := locktest.Lock(t, k.Open(t, s.Client(t), locktest.Options{Lease: locktest.Long}), locktest.Bounded(t), "k")
 	waiting := locktest.GoLock(locker, locktest.Bounded(t), "k")
-	locktest.Await(t, func() bool { return d.Waiting(t, s, "k") == 1 })
+	locktest.Await(t, func() bool { return k.Waiting(t, s, "k") == 1 })
 	moved.Store(true)
 	s.Do(t, "CLIENT", "KILL", "USER", "least")
 	locktest.Await(t, func() bool {
@@ -159,9 +159,9 @@ func testRepeatedPassword(t *testing.T, d locktest.Kind) {
 }
 
 // A lock whose key another program overwrites is lost, and the key stays as it is.
-func testKeyReplaced(t *testing.T, d locktest.Kind) {
-	s := d.Start(t)
-	locker := d.Open(t, s.Client(t), locktest.Options{Lease: 15 * time.Second})
+func testKeyReplaced(t *testing.T, k locktest.Kind) {
+	s := k.Start(t)
+	locker := k.Open(t, s.Client(t), locktest.Options{Lease: 15 * time.Second})
 	l := locktest.Lock(t, locker, locktest.Bounded(t), "k")
 	s.Do(t, "SET", "k", "v")
 	<-l.Done()
@@ -179,13 +179,13 @@ func testKeyReplaced(t *testing.T, d locktest.Kind) {
 // every call is made: with and without fences, free, nested, waiting, unlocked and lost.
 // Each ends well or says why, nothing is left half done, and no caller is kept out for
 // longer than a lease.
-func testEachRightTakenAway(t *testing.T, d locktest.Kind) {
-	for _, right := range d.Rights(t) {
+func testEachRightTakenAway(t *testing.T, k locktest.Kind) {
+	for _, right := range k.Rights(t) {
 		if strings.ContainsAny(right[:1], "+~&") {
 			for _, fencing := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s,fencing=%t", right, fencing), func(t *testing.T) {
 					t.Parallel()
-					for tries := 1; rightTakenAway(t, d, right, fencing); tries++ {
+					for tries := 1; rightTakenAway(t, k, right, fencing); tries++ {
 						require.Less(t, tries, 3, "no answer in time")
 					}
 				})
@@ -195,13 +195,13 @@ func testEachRightTakenAway(t *testing.T, d locktest.Kind) {
 }
 
 // rightTakenAway reports whether an answer came too late to be judged.
-func rightTakenAway(t *testing.T, d locktest.Kind, right string, fencing bool) (late bool) {
+func rightTakenAway(t *testing.T, k locktest.Kind, right string, fencing bool) (late bool) {
 	lease := 3 * time.Second
-	if d.Nodes > 0 { // of which each is waited for a tenth of it
+	if k.Nodes > 0 { // of which each is waited for a tenth of it
 		lease = 10 * time.Second
 	}
-	s := d.Start(t)
-	d.LeastRights(t, s, right)
+	s := k.Start(t)
+	k.LeastRights(t, s, right)
 	fair := func(err error) bool { // it is what it should be
 		t.Helper()
 		if err != nil && (strings.Contains(err.Error(), "no answer in time") || errors.Is(err, holdfast.ErrLost)) {
@@ -213,9 +213,9 @@ func rightTakenAway(t *testing.T, d locktest.Kind, right string, fencing bool) (
 		immortal(t, s)
 		return err == nil
 	}
-	other := d.Open(t, s.Client(t), locktest.Options{Lease: lease})
-	locker, err := d.New(s.Client(t, locktest.AsLeast), locktest.Options{Lease: lease, Fencing: fencing})
-	if d.Nodes > 0 && !fair(err) { // that command is part of how a node is looked at
+	other := k.Open(t, s.Client(t), locktest.Options{Lease: lease})
+	locker, err := k.New(s.Client(t, locktest.AsLeast), locktest.Options{Lease: lease, Fencing: fencing})
+	if k.Nodes > 0 && !fair(err) { // that command is part of how a node is looked at
 		return late
 	}
 	require.NoError(t, err)
@@ -290,10 +290,10 @@ func forbid(t *testing.T, s locktest.Topology) {
 }
 
 // The forbidden lease ends, as it cannot be renewed; all others go on.
-func testForbiddenAmongLeases(t *testing.T, d locktest.Kind) {
-	s := d.Start(t)
-	d.LeastRights(t, s)
-	locker := d.Open(t, s.Client(t, locktest.AsLeast), locktest.Options{Lease: 15 * time.Second})
+func testForbiddenAmongLeases(t *testing.T, k locktest.Kind) {
+	s := k.Start(t)
+	k.LeastRights(t, s)
+	locker := k.Open(t, s.Client(t, locktest.AsLeast), locktest.Options{Lease: 15 * time.Second})
 	var leases []*holdfast.Lease
 	for _, key := range append(manyKeys(), "forbidden") {
 		leases = append(leases, locktest.Lock(t, locker, locktest.Bounded(t), key))
@@ -312,11 +312,11 @@ func testForbiddenAmongLeases(t *testing.T, d locktest.Kind) {
 
 // A waiter for the forbidden key gets the error, when the outage has been too long; all others
 // keep their places and are served.
-func testForbiddenAmongWaiters(t *testing.T, d locktest.Kind) {
-	s := d.Start(t)
-	d.LeastRights(t, s)
+func testForbiddenAmongWaiters(t *testing.T, k locktest.Kind) {
+	s := k.Start(t)
+	k.LeastRights(t, s)
 	o := locktest.Options{Lease: locktest.Long, MaxOutage: ptr(5 * time.Second), WaiterTTL: 10 * time.Second, GrantLease: locktest.Long}
-	locker, other := d.Open(t, s.Client(t, locktest.AsLeast), o), d.Open(t, s.Client(t), o)
+	locker, other := k.Open(t, s.Client(t, locktest.AsLeast), o), k.Open(t, s.Client(t), o)
 	keys := append(manyKeys(), "forbidden")
 	held, waits := queuedFor(t, s, locker, other, keys)
 	forbid(t, s)

@@ -12,10 +12,10 @@ import (
 
 // A list that a failover cuts off says so, as a cursor means nothing to another server. The next
 // one is whole.
-func testLocks(t *testing.T, d locktest.Kind) {
+func testLocks(t *testing.T, k locktest.Kind) {
 	const many = 5000
 	s := redistest.StartSentinel(t)
-	locker := open(t, d, s.Client(t, often))
+	locker := open(t, k, s.Client(t, often))
 	s.Master().Do(t, "EVAL", "for i = 1, ARGV[1] do redis.call('HSET', 'key:' .. i, ARGV[2], '1') end", "0", strconv.Itoa(many), locktest.Java)
 	replicated(t, s)
 	list := func(during func()) (seen map[string]bool, last error) {

@@ -22,19 +22,19 @@ import (
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
-// Run runs every case against d, in long tests only.
-func Run(t *testing.T, d locktest.Kind) {
+// Run runs every case against k, in long tests only.
+func Run(t *testing.T, k locktest.Kind) {
 	locktest.InTestAll(t)
 	t.Parallel()
-	t.Run("F25_F27_MasterKilled", func(t *testing.T) { testFailover(t, d, (*redistest.Sentinel).KillMaster) })
-	t.Run("F25_F27_FailoverByCommand", func(t *testing.T) { testFailover(t, d, (*redistest.Sentinel).Failover) })
-	t.Run("F25_MasterHangs", func(t *testing.T) { testHangs(t, d) })
-	t.Run("F25_LastWriteLost", func(t *testing.T) { testLastWriteLost(t, d, (*redistest.Sentinel).KillMaster) })
-	t.Run("F25_LastWriteLostByCommand", func(t *testing.T) { testLastWriteLost(t, d, (*redistest.Sentinel).Failover) })
-	t.Run("F35_ManyWaiters", func(t *testing.T) { testManyWaiters(t, d) })
-	t.Run("F27_MissedSwitch", func(t *testing.T) { testMissedSwitch(t, d) })
-	if !d.Permits && !d.ReadWrite { // it makes locks by hand
-		t.Run("F25_Locks", func(t *testing.T) { testLocks(t, d) })
+	t.Run("F25_F27_MasterKilled", func(t *testing.T) { testFailover(t, k, (*redistest.Sentinel).KillMaster) })
+	t.Run("F25_F27_FailoverByCommand", func(t *testing.T) { testFailover(t, k, (*redistest.Sentinel).Failover) })
+	t.Run("F25_MasterHangs", func(t *testing.T) { testHangs(t, k) })
+	t.Run("F25_LastWriteLost", func(t *testing.T) { testLastWriteLost(t, k, (*redistest.Sentinel).KillMaster) })
+	t.Run("F25_LastWriteLostByCommand", func(t *testing.T) { testLastWriteLost(t, k, (*redistest.Sentinel).Failover) })
+	t.Run("F35_ManyWaiters", func(t *testing.T) { testManyWaiters(t, k) })
+	t.Run("F27_MissedSwitch", func(t *testing.T) { testMissedSwitch(t, k) })
+	if !k.Permits && !k.ReadWrite { // it makes locks by hand
+		t.Run("F25_Locks", func(t *testing.T) { testLocks(t, k) })
 	}
 }
 
@@ -46,10 +46,10 @@ const prompt = 20 * time.Second
 const lease = 100 * time.Second
 
 // open opens a locker for which a failover is no outage.
-func open(t *testing.T, d locktest.Kind, client rueidis.Client) locktest.Locker {
+func open(t *testing.T, k locktest.Kind, client rueidis.Client) locktest.Locker {
 	t.Helper()
 	outage := locktest.Long
-	return d.Open(t, client, locktest.Options{Lease: lease, Fencing: true, MaxOutage: &outage})
+	return k.Open(t, client, locktest.Options{Lease: lease, Fencing: true, MaxOutage: &outage})
 }
 
 // often has a client ask the Sentinels at times. While a master is dead, a client of rueidis
@@ -64,28 +64,28 @@ func replicated(t *testing.T, s *redistest.Sentinel) {
 }
 
 // unlocks unlocks l, and returns the lease of the waiter that this wakes.
-func unlocks(t *testing.T, d locktest.Kind, l *holdfast.Lease, waiter <-chan locktest.Acquired) *holdfast.Lease {
+func unlocks(t *testing.T, k locktest.Kind, l *holdfast.Lease, waiter <-chan locktest.Acquired) *holdfast.Lease {
 	t.Helper()
 	began := time.Now()
 	require.NoError(t, l.Unlock(locktest.Bounded(t)))
 	next := locktest.Got(t, waiter)
 	require.Less(t, time.Since(began), prompt, "the waiter was not woken")
-	d.Grown(t, l.Fence(), next.Fence())
+	k.Grown(t, l.Fence(), next.Fence())
 	return next
 }
 
 // Holds that replicas have survive a failover: holders go on, and waiters are woken by
 // them. No call outlasts its deadline meanwhile.
-func testFailover(t *testing.T, d locktest.Kind, begin func(*redistest.Sentinel) *redistest.Server) {
+func testFailover(t *testing.T, k locktest.Kind, begin func(*redistest.Sentinel) *redistest.Server) {
 	s := redistest.StartSentinel(t)
-	holder, other := open(t, d, s.Client(t, often)), open(t, d, s.Client(t, often))
+	holder, other := open(t, k, s.Client(t, often)), open(t, k, s.Client(t, often))
 	var held []*holdfast.Lease
 	var waiters []<-chan locktest.Acquired
 	for i := range 20 {
 		key := fmt.Sprint("key:", i)
 		held = append(held, locktest.Lock(t, holder, locktest.Bounded(t), key))
 		waiters = append(waiters, locktest.GoLock(other, locktest.Bounded(t), key))
-		locktest.Await(t, func() bool { return d.Waiting(t, s.Master(), key) == 1 })
+		locktest.Await(t, func() bool { return k.Waiting(t, s.Master(), key) == 1 })
 	}
 	replicated(t, s)
 	over := make(chan struct{})
@@ -121,15 +121,15 @@ func testFailover(t *testing.T, d locktest.Kind, begin func(*redistest.Sentinel)
 	close(over)
 	callers.Wait()
 	for i, l := range held {
-		require.NoError(t, unlocks(t, d, l, waiters[i]).Unlock(locktest.Bounded(t)))
+		require.NoError(t, unlocks(t, k, l, waiters[i]).Unlock(locktest.Bounded(t)))
 	}
 }
 
 // What is under way to a master that hangs is not given up when another takes its place,
 // although the client closes the connection then.
-func testHangs(t *testing.T, d locktest.Kind) {
+func testHangs(t *testing.T, k locktest.Kind) {
 	s := redistest.StartSentinel(t)
-	locker, other := open(t, d, s.Client(t, often)), open(t, d, s.Client(t, often))
+	locker, other := open(t, k, s.Client(t, often)), open(t, k, s.Client(t, often))
 	var held []*holdfast.Lease
 	for i := range 20 {
 		held = append(held, locktest.Lock(t, locker, locktest.Bounded(t), fmt.Sprint("key:", i)))
@@ -155,22 +155,22 @@ func testHangs(t *testing.T, d locktest.Kind) {
 
 // A holder whose hold no replica had is told by its next renewal. The key goes to a waiter,
 // whose fence is larger than the one that was forgotten.
-func testLastWriteLost(t *testing.T, d locktest.Kind, begin func(*redistest.Sentinel) *redistest.Server) {
+func testLastWriteLost(t *testing.T, k locktest.Kind, begin func(*redistest.Sentinel) *redistest.Server) {
 	s := redistest.StartSentinel(t)
-	holder, other := open(t, d, s.Client(t, often)), open(t, d, s.Client(t, often))
+	holder, other := open(t, k, s.Client(t, often)), open(t, k, s.Client(t, often))
 	before := locktest.Lock(t, other, locktest.Bounded(t), "k")
 	require.NoError(t, before.Unlock(locktest.Bounded(t)))
 	replicated(t, s)
 	s.HoldReplication(t, true)
 	l := locktest.Lock(t, holder, locktest.Bounded(t), "k")
 	waiter := locktest.GoLock(other, locktest.Bounded(t), "k")
-	locktest.Await(t, func() bool { return d.Waiting(t, s.Master(), "k") == 1 })
+	locktest.Await(t, func() bool { return k.Waiting(t, s.Master(), "k") == 1 })
 	s.AwaitMaster(t, begin(s))
 	switched := time.Now()
 	next := locktest.Got(t, waiter)
 	require.Less(t, time.Since(switched), 2*prompt)
-	d.Grown(t, l.Fence(), next.Fence())
-	d.Grown(t, before.Fence(), l.Fence())
+	k.Grown(t, l.Fence(), next.Fence())
+	k.Grown(t, before.Fence(), l.Fence())
 	locktest.Within(t, l.Done())
 	require.ErrorIs(t, l.Err(), watchdog.ErrNotOurs)
 	require.Less(t, time.Since(switched), lease/3+prompt)
@@ -180,10 +180,10 @@ func testLastWriteLost(t *testing.T, d locktest.Kind, begin func(*redistest.Sent
 
 // The next master knows no holds of many keys, each of which has a waiter: all are served, and
 // the calls are at most so many for each key. There is no stampede.
-func testManyWaiters(t *testing.T, d locktest.Kind) {
+func testManyWaiters(t *testing.T, k locktest.Kind) {
 	const keys, most = 100, 10
 	s := redistest.StartSentinel(t)
-	holder, other := open(t, d, s.Client(t, often)), open(t, d, s.Client(t, often))
+	holder, other := open(t, k, s.Client(t, often)), open(t, k, s.Client(t, often))
 	key := func(i int) string { return fmt.Sprint("key:", i) }
 	replicated(t, s)
 	s.HoldReplication(t, true)
@@ -193,7 +193,7 @@ func testManyWaiters(t *testing.T, d locktest.Kind) {
 		waits = append(waits, locktest.GoLock(other, locktest.Bounded(t), key(i)))
 	}
 	for i := range keys {
-		locktest.Await(t, func() bool { return d.Waiting(t, s.Master(), key(i)) == 1 })
+		locktest.Await(t, func() bool { return k.Waiting(t, s.Master(), key(i)) == 1 })
 	}
 	master := s.AwaitMaster(t, s.KillMaster())
 	second := time.After(time.Second)
@@ -208,14 +208,14 @@ func testManyWaiters(t *testing.T, d locktest.Kind) {
 
 // A client that missed the switch stays on the old master, which refuses it as a replica,
 // until the client asks the Sentinels. Its waiters ride that out, and are woken afterwards.
-func testMissedSwitch(t *testing.T, d locktest.Kind) {
+func testMissedSwitch(t *testing.T, k locktest.Kind) {
 	redistest.NeedRedis7(t, "the old master is a replica only after up to 20 s")
 	s := redistest.StartSentinel(t)
 	m := &missing{sentinels: s.Sentinels()}
-	late, other := open(t, d, s.Client(t, m.change)), open(t, d, s.Client(t, often))
+	late, other := open(t, k, s.Client(t, m.change)), open(t, k, s.Client(t, often))
 	held := locktest.Lock(t, other, locktest.Bounded(t), "held")
 	woken := locktest.GoLock(late, locktest.Bounded(t), "held")
-	locktest.Await(t, func() bool { return d.Waiting(t, s.Master(), "held") == 1 })
+	locktest.Await(t, func() bool { return k.Waiting(t, s.Master(), "held") == 1 })
 	replicated(t, s)
 	m.late.Lock()
 	answer := sync.OnceFunc(m.late.Unlock)
@@ -237,13 +237,13 @@ func testMissedSwitch(t *testing.T, d locktest.Kind) {
 	require.NoError(t, locktest.Got(t, waiter).Unlock(locktest.Bounded(t)))
 
 	locktest.Await(t, func() bool {
-		return d.Waiting(t, master, "held") == 1 && (!d.Fair || locktest.Listeners(t, master, locktest.InboxOf("held", locktest.Queued(t, master, "held")[0])) == 1)
+		return k.Waiting(t, master, "held") == 1 && (!k.Fair || locktest.Listeners(t, master, locktest.InboxOf("held", locktest.Queued(t, master, "held")[0])) == 1)
 	}, "it listens to the old master")
-	require.NoError(t, unlocks(t, d, held, woken).Unlock(locktest.Bounded(t)))
+	require.NoError(t, unlocks(t, k, held, woken).Unlock(locktest.Bounded(t)))
 	l := locktest.Lock(t, other, locktest.Bounded(t), "k")
 	waiter = locktest.GoLock(late, locktest.Bounded(t), "k")
-	locktest.Await(t, func() bool { return d.Waiting(t, master, "k") == 1 })
-	require.NoError(t, unlocks(t, d, l, waiter).Unlock(locktest.Bounded(t)))
+	locktest.Await(t, func() bool { return k.Waiting(t, master, "k") == 1 })
+	require.NoError(t, unlocks(t, k, l, waiter).Unlock(locktest.Bounded(t)))
 }
 
 // missing makes a client miss what Sentinels say of a switch. While late is locked it gets
