@@ -23,8 +23,8 @@ type Key struct {
 // NewKey returns the state of a key that is neither held nor wanted here.
 func (e *Engine) NewKey(name string) *Key { return &Key{shard: e.shardOf(name), Name: name} }
 
-// begin returns the state of a key, made if need be, with one more call under way. Close
-// waits for that call. The shard is locked and not closed.
+// begin begins a call for the key of a name, and returns its state, made if need be. Close waits for the
+// call: until finish, or after End until Calls.End. The shard is locked and not closed.
 func (e *Engine) begin(sh *shard, name string) *Key {
 	k := sh.keys[name]
 	if k == nil {
@@ -42,10 +42,19 @@ func (k *Key) Go(f func()) {
 	k.engine.Calls.Background(f)
 }
 
-// End ends a call for the key that was under way, and settles the key.
+// End ends a call for the key that was under way, and settles the key. It belongs to the change that the
+// call makes, under the same lock: whoever sees that change sees no call. Its caller may have more to do.
 func (k *Key) End() {
 	k.calls--
 	k.engine.discipline.Settle(k)
+}
+
+// finish is End for a caller that has no more to do. It locks the key.
+func (k *Key) finish() {
+	k.Lock()
+	k.End()
+	k.Unlock()
+	k.engine.Calls.End()
 }
 
 // Busy reports whether a call for the key is under way. Its end settles the key.

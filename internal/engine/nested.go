@@ -168,7 +168,6 @@ func (en *entry) endNested() {
 	en.end(holdfast.ErrReleased)
 	en.over = true
 	delete(s.nest().entries, en)
-	en.key().engine.Calls.Begin()
 }
 
 // countOut counts an ended entry out in Redis, after the earlier nested calls. When ctx ends, so

@@ -65,12 +65,7 @@ func (e *Engine) beside(ctx context.Context, name string, t Terms, writer *entry
 	}
 	k := e.begin(sh, name)
 	sh.Unlock()
-	defer e.Calls.End()
-	defer func() {
-		k.Lock()
-		k.End()
-		k.Unlock()
-	}()
+	defer k.finish()
 	err = e.RideOut(ctx, wait, func(ctx context.Context) error {
 		a := e.Try(ctx, k, t, 1)
 		k.Lock()

@@ -45,11 +45,12 @@ func (en *entry) unlock(ctx context.Context) error {
 		e.lose(h, why)
 		return errs.Lost(why)
 	}
+	e.Calls.Begin() // Close has not passed here: it would have ended the section
+	defer e.Calls.End()
 	if s.entries > 1 {
 		held := e.observer.held(en)
 		en.endNested()
 		k.Unlock()
-		defer e.Calls.End()
 		err := e.countOut(ctx, s)
 		e.observer.ended(en, held, err)
 		return err
@@ -81,9 +82,7 @@ func (en *entry) endSection(ctx context.Context) error {
 	k.releasing = h
 	e.discipline.BeforeRelease(k)
 	k.calls++
-	e.Calls.Begin() // Close has not passed here: it would have ended the section
 	k.Unlock()
-	defer e.Calls.End()
 	err := e.release(ctx, k, h)
 	if err != nil && !errs.LeaseOver(err) { // Do does not return it
 		e.Logger.Warn("holdfast: release failed; the key frees itself within its lease", "key", errs.Quote(en.Key()), "error", err)

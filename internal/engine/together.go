@@ -56,10 +56,7 @@ func (e *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 	states := make([]*Key, 0, len(keys))
 	defer func() {
 		for _, k := range states {
-			k.Lock()
-			k.End()
-			k.Unlock()
-			e.Calls.End()
+			k.finish()
 		}
 	}()
 	for i, name := range names {
