@@ -54,10 +54,10 @@ func (sh *shard) close() (holds []*Hold) {
 	defer sh.Unlock()
 	sh.closed = true
 	for _, k := range sh.keys {
-		k.EndAll(func(*Waiter) error { return holdfast.ErrClosed })
+		k.Fail(func(*Waiter) error { return holdfast.ErrClosed })
 		for h := range k.holds() {
 			holds = append(holds, h)
-			h.end(holdfast.ErrClosed)
+			h.cancel(holdfast.ErrClosed)
 			k.remove(h)
 		}
 		sh.engine.discipline.Settle(k)

@@ -184,7 +184,7 @@ func (e *Engine) lose(h *Hold, why error) {
 func (e *Engine) revoke(h *Hold, reason error) (news bool) {
 	h.watchdog.Forget(h)
 	h.lost = true
-	news = h.end(reason)
+	news = h.cancel(reason)
 	if k := h.Key; k.remove(h) {
 		e.discipline.HoldLost(k, h)
 		e.backend.Abandoned(k.Name, h.Owner)

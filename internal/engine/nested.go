@@ -161,11 +161,11 @@ func (s *section) count() (int, error) {
 	return int(s.entries), s.over
 }
 
-// endNested ends an entry that is not the last, with the key locked. countOut must follow.
-func (en *entry) endNested() {
+// unlockNested ends an entry that is not the last, with the key locked. countOut must follow.
+func (en *entry) unlockNested() {
 	s := en.section
 	s.entries--
-	en.end(holdfast.ErrReleased)
+	en.notify(holdfast.ErrReleased)
 	en.over = true
 	delete(s.nest().entries, en)
 }

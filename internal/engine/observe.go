@@ -88,7 +88,7 @@ func (o *observer) close() {
 	}
 	o.mu.Lock()
 	for server, out := range o.outages {
-		o.ends(server, out, o.now())
+		o.outageEnded(server, out, o.now())
 	}
 	o.mu.Unlock()
 	close(o.closing)
@@ -274,15 +274,15 @@ func (e *Engine) CallEnded(ctx context.Context, name string, err error) {
 	} else {
 		for name, out := range o.outages {
 			if name == server || now-out.last > e.Lease { // nobody asks a server that another has replaced
-				o.ends(name, out, now)
+				o.outageEnded(name, out, now)
 			}
 		}
 	}
 	o.away.Store(int64(len(o.outages)))
 }
 
-// ends notes the end of a server's outage. mu is held.
-func (o *observer) ends(server string, out serverOutage, now time.Duration) {
+// outageEnded notes the end of a server's outage. mu is held.
+func (o *observer) outageEnded(server string, out serverOutage, now time.Duration) {
 	delete(o.outages, server)
 	put(o, o.to.OutageEnded, &o.dropped.OutageEnded, holdfast.OutageEndedEvent{Server: server, Lasted: now - out.began})
 }

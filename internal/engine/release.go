@@ -49,17 +49,17 @@ func (en *entry) unlock(ctx context.Context) error {
 	defer e.Calls.End()
 	if s.entries > 1 {
 		held := e.observer.held(en)
-		en.endNested()
+		en.unlockNested()
 		k.Unlock()
 		err := e.countOut(ctx, s)
 		e.observer.ended(en, held, err)
 		return err
 	}
-	return en.endSection(ctx)
+	return en.unlockLast(ctx)
 }
 
-// endSection ends the section with its last entry. The key is locked; endSection unlocks it.
-func (en *entry) endSection(ctx context.Context) error {
+// unlockLast ends the section with its last entry. The key is locked; unlockLast unlocks it.
+func (en *entry) unlockLast(ctx context.Context) error {
 	s, k := en.section, en.key()
 	h, e := s.hold, k.engine
 	held := e.observer.held(en)
@@ -100,7 +100,7 @@ func (e *Engine) release(ctx context.Context, k *Key, h *Hold) error {
 	outcome := scripts.OutcomeOf(err)
 	done, permanent := outcome == scripts.Done, outcome == scripts.Refused && scripts.Permanent(err)
 	if done || permanent {
-		k.endedRelease(h)
+		k.released(h)
 	}
 	e.discipline.AfterRelease(k, r.reply)
 	k.End()
@@ -116,7 +116,7 @@ func (e *Engine) release(ctx context.Context, k *Key, h *Hold) error {
 	e.Calls.Background(func() {
 		err := e.Calls.RetryUntil(e.Lease, e.until(h), r.attempt)
 		k.Lock()
-		k.endedRelease(h)
+		k.released(h)
 		if err != nil {
 			e.discipline.HoldLost(k, h)
 		}

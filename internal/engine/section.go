@@ -47,21 +47,20 @@ func (h *Hold) newSection() *section {
 	return s
 }
 
-// end ends what lives of the hold other than by Unlock, with the key locked. It reports whether
-// a section was alive until now.
-func (h *Hold) end(why error) (alive bool) {
+// cancel ends the sections of the hold that live, with the key locked. It reports whether there were any.
+func (h *Hold) cancel(why error) (alive bool) {
 	if h.extras.sections == nil {
-		return h.section != nil && h.section.endBy(why)
+		return h.section != nil && h.section.cancel(why)
 	}
 	for s := range h.extras.sections {
-		alive = s.endBy(why) || alive
+		alive = s.cancel(why) || alive
 	}
 	clear(h.extras.sections)
 	return alive
 }
 
-// endBy is end for a section that no Unlock ends.
-func (s *section) endBy(why error) bool {
+// cancel is end for a section that no Unlock ends.
+func (s *section) cancel(why error) bool {
 	alive := s.end(why)
 	if alive {
 		s.hold.Key.engine.observer.sectionEnded(s, why)
@@ -76,24 +75,23 @@ func (s *section) end(why error) bool {
 		return false
 	}
 	s.over = why
-	s.first.end(why)
+	s.first.notify(why)
 	if s.nesting != nil {
 		for en := range s.nesting.entries {
-			en.end(why)
+			en.notify(why)
 		}
 	}
 	return true
 }
 
-// end notes that the entry has ended, so that unlocking the shard notifies its listeners.
-// The key is locked.
-func (en *entry) end(why error) {
+// notify lets unlocking the shard notify the listeners that the entry has ended. The key is locked.
+func (en *entry) notify(why error) {
 	if l := en.listeners; l != nil && !en.over {
 		k := en.key()
 		if why != holdfast.ErrReleased { // each Do ends with it, and must not allocate
 			why = errs.Of("lease of", en.Key(), why)
 		}
-		k.ended = append(k.ended, entryEnd{l, why})
+		k.notices = append(k.notices, notice{l, why})
 		en.listeners = &listeners{done: l.done}
 	}
 }

@@ -11,22 +11,22 @@ const Shards = 64
 // shard guards a part of the keys and all their state. Its Unlock also notifies the
 // listeners of the entries that ended under the lock, so that no caller can forget to.
 type shard struct {
-	engine *Engine // immutable
-	index  int     // among those of the engine; immutable
-	mu     sync.Mutex
-	keys   map[string]*Key // by name; guarded by mu
-	closed bool            // guarded by mu
-	ended  []entryEnd      // guarded by mu
+	engine  *Engine // immutable
+	index   int     // among those of the engine; immutable
+	mu      sync.Mutex
+	keys    map[string]*Key // by name; guarded by mu
+	closed  bool            // guarded by mu
+	notices []notice        // guarded by mu
 }
 
 func (sh *shard) Lock() { sh.mu.Lock() }
 
 func (sh *shard) Unlock() {
-	ended := sh.ended
-	sh.ended = nil
+	notices := sh.notices
+	sh.notices = nil
 	sh.mu.Unlock()
-	for _, end := range ended {
-		end.of.notify(end.why)
+	for _, n := range notices {
+		n.to.notify(n.why)
 	}
 }
 
@@ -45,9 +45,9 @@ func (e *Engine) With(name string, f func(k *Key)) {
 	}
 }
 
-// entryEnd is the end of an entry that the listeners have yet to learn of.
-type entryEnd struct {
-	of  *listeners
+// notice says why an entry has ended, to listeners that have yet to learn of it.
+type notice struct {
+	to  *listeners
 	why error
 }
 

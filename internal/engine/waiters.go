@@ -171,8 +171,8 @@ func (k *Key) Waiting() int {
 	return k.waiters.count
 }
 
-// EndAll ends every wait for which why gives an error.
-func (k *Key) EndAll(why func(*Waiter) error) {
+// Fail ends every wait for which why gives an error.
+func (k *Key) Fail(why func(*Waiter) error) {
 	for w := range k.All() {
 		if err := why(w); err != nil {
 			k.Remove(w)

@@ -51,7 +51,7 @@ func TestWaitersKeepTheirOrder(t *testing.T) {
 	}
 }
 
-func TestEndAllEndsTheWaitsThatHaveAReason(t *testing.T) {
+func TestFailEndsTheWaitsThatHaveAReason(t *testing.T) {
 	k := emptyKey()
 	var stay, gone []*Waiter
 	for i := range 9 {
@@ -63,7 +63,7 @@ func TestEndAllEndsTheWaitsThatHaveAReason(t *testing.T) {
 			gone = append(gone, w)
 		}
 	}
-	k.EndAll(func(w *Waiter) error {
+	k.Fail(func(w *Waiter) error {
 		if w.Terms.MaxHold%2 == 1 {
 			return holdfast.ErrUnavailable
 		}

@@ -182,7 +182,7 @@ func (q *queue) heartbeatAgainSoon() {
 // endOverdue ends the waits that cannot go on: Redis refused a call, or did not answer for too
 // long. Answered heartbeats do not help waiters that are still outside.
 func (q *queue) endOverdue(a engine.Attempt) {
-	q.key.EndAll(func(w *engine.Waiter) error {
+	q.key.Fail(func(w *engine.Waiter) error {
 		if q.enterOutage != nil && !ticketOf(w).entered {
 			return q.key.Overdue(w, a, q.enterOutage)
 		}

@@ -127,7 +127,7 @@ func (d *racing) wanted(k *engine.Key, r *race) (engine.Terms, bool) {
 		d.widen(k, r)
 		return w.Terms, true
 	}
-	r.end(k)
+	r.stop(k)
 	return engine.Terms{}, false
 }
 
@@ -166,8 +166,8 @@ func (d *racing) widen(k *engine.Key, r *race) {
 	}
 }
 
-// end ends the loop, with the key locked.
-func (r *race) end(k *engine.Key) {
+// stop ends the loop, with the key locked.
+func (r *race) stop(k *engine.Key) {
 	r.running, r.probe = false, false
 	k.End()
 }
@@ -213,18 +213,18 @@ func (d *racing) deliver(k *engine.Key, r *race, a engine.Attempt, asked engine.
 	r.outage = r.outage.Note(a)
 	if a.Err != nil {
 		r.wide = 0
-		k.EndAll(func(w *engine.Waiter) error { return k.Overdue(w, a, r.outage) })
+		k.Fail(func(w *engine.Waiter) error { return k.Overdue(w, a, r.outage) })
 		if k.FirstWaiter() != nil {
 			return false
 		}
-		r.end(k)
+		r.stop(k)
 		return true
 	}
 	r.retry, r.why = calls.Backoff{}, a.Why
 	if !d.serve(k, r, a, asked) {
 		return false
 	}
-	r.end(k) // with engine.Config.ManyHolds, it begins again for the next waiter
+	r.stop(k) // with engine.Config.ManyHolds, it begins again for the next waiter
 	return true
 }
 
