@@ -92,7 +92,8 @@ func (en *entry) unlockLast(ctx context.Context) error {
 }
 
 // release frees the key in Redis and lets its waiters go on. If the first attempt fails, or is
-// refused, more follow in the background for a lease; after that Redis has freed the key itself.
+// refused, more follow in the background for a lease; after that Redis has freed the key itself. Undo does
+// not make them: its worker would have this release, for which a caller waits, wait for calls for other keys.
 func (e *Engine) release(ctx context.Context, k *Key, h *Hold) error {
 	r := releasing{engine: e, hold: h, lastFence: h.fences().used()}
 	err := r.attempt(e.Calls.Context())
