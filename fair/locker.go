@@ -26,8 +26,7 @@ func New(client rueidis.Client, opts ...holdfast.Option) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, _ := single.NewFair(client, c, q)
-	return &Locker{e}, nil
+	return &Locker{single.NewFair(client, c, q)}, nil
 }
 
 // Do locks key, runs f with a context that is bound to the lease, and unlocks; see

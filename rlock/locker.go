@@ -26,8 +26,7 @@ func New(client rueidis.Client, opts ...holdfast.Option) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, _ := single.NewRLock(client, c)
-	return &Locker{e}, nil
+	return &Locker{single.NewRLock(client, c)}, nil
 }
 
 // Do locks key, runs f with a context that is bound to the lease, and unlocks; see

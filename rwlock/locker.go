@@ -33,7 +33,7 @@ func New(client rueidis.Client, opts ...holdfast.Option) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	readers, writers, _ := single.NewRWLock(client, c)
+	readers, writers := single.NewRWLock(client, c)
 	return &Locker{writers, &RLocker{readers}}, nil
 }
 

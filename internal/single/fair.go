@@ -24,14 +24,18 @@ type Fair struct {
 
 var _ engine.AsksPolicy = (*Fair)(nil)
 
-// NewFair returns an engine on the Redis of client, and its backend.
-func NewFair(client rueidis.Client, c engine.Config, own queueing.Config) (*engine.Engine, *Fair) {
+// NewFair returns an engine on the Redis of client.
+func NewFair(client rueidis.Client, c engine.Config, own queueing.Config) *engine.Engine {
+	return queueing.New(newFair(client, c, own), c, own)
+}
+
+func newFair(client rueidis.Client, c engine.Config, own queueing.Config) *Fair {
 	q := &Fair{server: connect(client, c)}
 	q.Fair = scripts.NewFair(q.redis, fairSettings(c, own))
 	q.acquires = batchOf(q.server, q.Fair.Acquire, q.AcquireEach)
 	q.releases = batchOf(q.server, q.Fair.Release, q.ReleaseEach)
 	q.leaves = batchOf(q.server, q.Fair.Leave, q.LeaveEach)
-	return queueing.New(q, c, own), q
+	return q
 }
 
 // mostMembers is how many waiters of one locker may follow the first of a run:

@@ -24,13 +24,17 @@ type RLock struct {
 
 var _ engine.AsksPolicy = (*RLock)(nil)
 
-// NewRLock returns an engine on the Redis of client, and its backend.
-func NewRLock(client rueidis.Client, c engine.Config) (*engine.Engine, *RLock) {
+// NewRLock returns an engine on the Redis of client.
+func NewRLock(client rueidis.Client, c engine.Config) *engine.Engine {
+	return racing.New(newRLock(client, c), c)
+}
+
+func newRLock(client rueidis.Client, c engine.Config) *RLock {
 	r := &RLock{server: connect(client, c), fencing: fencing(c)}
 	r.Redis = r.redis
 	r.acquires = newBatcher(fewOn(r.Redis), r.calls.Go, r.Redis.Acquire, r.AcquireEach)
 	r.releases = batchOf(r.server, r.Redis.Release, r.ReleaseEach)
-	return racing.New(r, c), r
+	return r
 }
 
 // Acquire takes a free key, alone or in a batch.

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/batch"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/racing"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -42,7 +43,8 @@ func newShareRig(t *testing.T, change ...func(*engine.Config)) *shareRig {
 	for _, f := range change {
 		f(&c)
 	}
-	r.engine, r.backend = NewRLock(client, c)
+	r.backend = newRLock(client, c)
+	r.engine = racing.New(r.backend, c)
 	r.backend.acquires.underWay.Add(few) // so that no call goes out alone
 	r.backend.releases.underWay.Add(few)
 	t.Cleanup(func() { _ = r.engine.Close() })

@@ -52,18 +52,17 @@ var _ interface {
 	engine.ReaderBackend
 } = (*RWLock)(nil)
 
-// NewRWLock returns the engines of the readers and of the writers on the Redis of client, and the
-// backend of the writers. The writers close the readers.
-func NewRWLock(client rueidis.Client, c engine.Config) (readers, writers *engine.Engine, backend *RWLock) {
+// NewRWLock returns the engines of the readers and of the writers on the Redis of client. The writers
+// close the readers.
+func NewRWLock(client rueidis.Client, c engine.Config) (readers, writers *engine.Engine) {
 	s := connect(client, c)
 	forReaders := c
 	forReaders.Client, forReaders.SharedHolds, forReaders.ManyHolds, forReaders.Observer = uuid.NewString(), true, true, nil
 	readers = racing.New(newRWLock(s.withCalls(c), forReaders), forReaders)
 	c.Client, c.OwnerSuffix = uuid.NewString(), scripts.WriteSuffix
-	backend = newRWLock(s, c)
-	writers = racing.New(backend, c)
+	writers = racing.New(newRWLock(s, c), c)
 	engine.Pair(readers, writers)
-	return readers, writers, backend
+	return readers, writers
 }
 
 func newRWLock(s server, c engine.Config) *RWLock {

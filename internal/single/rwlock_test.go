@@ -33,7 +33,8 @@ func withWishes(t *testing.T, f func(r *wishRig)) {
 		c, err := engine.Configure("rwlock", "New", nil, nil)
 		require.NoError(t, err)
 		require.NoError(t, c.Check())
-		_, writers, b := NewRWLock(s.Client(t), c)
+		b := newRWLock(connect(s.Client(t), c), c)
+		writers := racing.New(b, c)
 		defer func() { require.NoError(t, writers.Close()) }()
 		r := &wishRig{T: t, server: s, backend: b}
 		require.True(t, r.acquire(1))
