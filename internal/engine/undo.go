@@ -115,7 +115,7 @@ func (e *Engine) undoAll(u *undoing) {
 		}
 		var all sync.WaitGroup
 		for _, o := range list {
-			all.Go(func() { o.Err = e.undoOne(o) })
+			all.Go(func() { o.Err = e.UndoOnce(o) })
 		}
 		all.Wait()
 		again := e.undoAgain(u, list)
@@ -129,7 +129,8 @@ func (e *Engine) undoAll(u *undoing) {
 	}
 }
 
-func (e *Engine) undoOne(o *Orphan) error {
+// UndoOnce makes one attempt to undo o.
+func (e *Engine) UndoOnce(o *Orphan) error {
 	_, err := calls.DetachedNoted(e.Calls.Context(), e.Calls, o.Name, func(ctx context.Context) (scripts.ReleaseReply, error) {
 		if o.hold == nil {
 			return scripts.ReleaseReply{}, e.discipline.GiveUp(ctx, o.Name, o.Owner)

@@ -68,7 +68,8 @@ func (q *queue) haveEntered(reply scripts.EnterReply, start time.Time, list []*t
 	}
 	for i, t := range list {
 		q.entered(t, reply.States[i])
-		if t.ahead = reply.Ahead; reply.Java && t.w != nil {
+		t.ahead = reply.Ahead
+		if reply.Java && t.w != nil {
 			q.awaitJava(t)
 		}
 	}

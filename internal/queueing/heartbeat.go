@@ -243,7 +243,8 @@ func (q *queue) onHeartbeatReply(start time.Time, asked scripts.HeartbeatRequest
 	if start.After(q.aliveAt) {
 		q.aliveAt = start
 	}
-	if q.why = nil; reply.Label != "" && !q.had {
+	q.why = nil
+	if reply.Label != "" && !q.had {
 		q.why = errs.HeldBy(reply.Label)
 	}
 	if reply.Place > 0 {

@@ -1,7 +1,6 @@
 package racing
 
 import (
-	"context"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -87,7 +86,7 @@ func (d *racing) run(k *engine.Key) {
 		}
 		// A message from here on cuts the next sleep short.
 		seen = r.seen()
-		a := d.clear(r, k.Name)
+		a := d.clear(r)
 		if a.Err == nil {
 			a = d.engine.Try(d.engine.Calls.Context(), k, asked, d.engine.FencesToReserve(asked))
 			r.orphan = a.Orphan
@@ -189,16 +188,12 @@ func (r *race) hurry() {
 
 // clear undoes what the last attempt may have left before the next one, so that this
 // process has one call for the key under way, even while Redis is unavailable.
-func (d *racing) clear(r *race, name string) engine.Attempt {
+func (d *racing) clear(r *race) engine.Attempt {
 	a := engine.Attempt{Start: time.Now()}
 	if r.orphan == nil {
 		return a
 	}
-	c, owner := d.engine.Calls, r.orphan.Owner
-	_, a.Err = calls.DetachedNoted(c.Context(), c, name, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, d.GiveUp(ctx, name, owner)
-	})
-	if a.Err == nil {
+	if a.Err = d.engine.UndoOnce(r.orphan); a.Err == nil {
 		r.orphan = nil
 	}
 	return a
@@ -231,13 +226,13 @@ func (d *racing) deliver(k *engine.Key, r *race, a engine.Attempt, asked engine.
 // serve gives the hold of an attempt, if it has one, to a waiter, and reports whether it did. The key
 // is locked.
 func (d *racing) serve(k *engine.Key, r *race, a engine.Attempt, asked engine.Terms) bool {
-	w, lease := d.waiter(k, asked), (*holdfast.Lease)(nil)
-	switch {
-	case a.Hold == nil:
-	case w == nil:
+	w := d.waiter(k, asked)
+	if a.Hold != nil && w == nil {
 		d.engine.Undo(a.Hold.Orphan())
 		return false
-	default:
+	}
+	var lease *holdfast.Lease
+	if a.Hold != nil {
 		lease = d.engine.Take(k, a, w.Since)
 	}
 	if lease == nil {

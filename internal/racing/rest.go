@@ -84,8 +84,8 @@ func (d *racing) rest(k *engine.Key, r *race, before pubsub.State, until time.Ti
 		if !seen.Live && blind.Before(wake) && !planted.DeafReconnect {
 			wake = blind
 		}
-		if next := r.turns.next(); !next.IsZero() && next.Before(wake) {
-			wake = next
+		if probe := r.turns.probe; !probe.IsZero() && probe.Before(wake) {
+			wake = probe
 		}
 		if !now.Before(wake) {
 			r.turns.probed(now)

@@ -24,7 +24,7 @@ type turns struct {
 	sent     uint64        // our messages: releases while subscribed
 	coming   uint64        // those of our releases under way, which may have come or not
 	began    time.Time     // of the current stepping back
-	probe    time.Time     // next probe by the clock
+	probe    time.Time     // next probe by the clock; zero: none
 	gap      time.Duration // usual time between releases
 	rtt      time.Duration // a round trip
 	others   uint64        // others' messages counted so far
@@ -49,21 +49,21 @@ func (t *turns) published() { t.sent++ }
 // before our release was published. Another release of ours meanwhile only brings the next probe
 // nearer: otherwise a process with many holds would never probe.
 func (t *turns) stepBack(others int, seen pubsub.State, now time.Time, rtt time.Duration) {
-	switch probe := now.Add(4 * rtt); {
-	case others <= 0:
+	if others <= 0 {
 		t.reset()
 		return
-	case t.active():
+	}
+	probe := now.Add(4 * rtt)
+	if t.active() {
 		if probe.Before(t.probe) {
 			t.probe = probe
 		}
 		return
 	}
 	t.sent = min(t.sent, seen.Messages) // a message of ours may have been lost
-	t.distance = uint64(others)
-	t.target = t.foreign(seen) + t.distance
-	t.began, t.probe = now, now.Add(4*rtt)
-	t.rtt, t.others = rtt, t.target-t.distance
+	t.distance, t.others = uint64(others), t.foreign(seen)
+	t.target = t.others + t.distance
+	t.began, t.probe, t.rtt = now, probe, rtt
 }
 
 // foreign counts the messages of others among those seen.
@@ -87,9 +87,6 @@ func (t *turns) mine(seen pubsub.State, now time.Time) bool {
 	t.reset()
 	return true
 }
-
-// next is when to probe regardless of messages.
-func (t *turns) next() time.Time { return t.probe }
 
 // probed notes a probe by the clock. Counting goes on; the next probe comes when our turn
 // should have come, and later ones at growing intervals.

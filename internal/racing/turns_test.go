@@ -39,12 +39,12 @@ func TestTurnsProbeAfterAFewTripsAndThenEverLater(t *testing.T) {
 	now := time.Now()
 	var turns turns
 	turns.stepBack(3, seen(0), now, time.Millisecond)
-	require.Equal(t, now.Add(4*time.Millisecond), turns.next())
-	last := turns.next()
+	require.Equal(t, now.Add(4*time.Millisecond), turns.probe)
+	last := turns.probe
 	for range 10 {
 		before := last
 		turns.probed(before)
-		last = turns.next()
+		last = turns.probe
 		require.GreaterOrEqual(t, last.Sub(now), 2*before.Sub(now))
 	}
 }
@@ -56,7 +56,7 @@ func TestTurnsProbeWhenTheTurnShouldHaveCome(t *testing.T) {
 	require.True(t, turns.mine(seen(4), now.Add(40*time.Millisecond)), "10 ms between releases")
 	turns.stepBack(4, seen(4), now, time.Microsecond)
 	turns.probed(now)
-	require.Equal(t, 50*time.Millisecond, turns.next().Sub(now), "a quarter more than usual")
+	require.Equal(t, 50*time.Millisecond, turns.probe.Sub(now), "a quarter more than usual")
 }
 
 // A release may be the last: the listeners may have given up.
@@ -67,9 +67,9 @@ func TestTurnsProbeSoonAfterAReleaseThatNobodyMayTake(t *testing.T) {
 	turns.probed(now.Add(time.Second))
 	later := now.Add(2 * time.Second)
 	require.False(t, turns.mine(seen(1), later))
-	require.Equal(t, later.Add(4*time.Millisecond), turns.next())
+	require.Equal(t, later.Add(4*time.Millisecond), turns.probe)
 	require.False(t, turns.mine(seen(1), later.Add(time.Millisecond)), "the same release")
-	require.Equal(t, later.Add(4*time.Millisecond), turns.next())
+	require.Equal(t, later.Add(4*time.Millisecond), turns.probe)
 }
 
 // However long the others usually hold the key, a probe follows soon after each release,
@@ -84,9 +84,9 @@ func TestG4_TurnsDoNotSleepOverAReleaseForLong(t *testing.T) {
 	for n := range 2 {
 		later := now.Add(time.Duration(n+1) * 5 * time.Second)
 		require.False(t, turns.mine(seen(uint64(4+n)), later))
-		require.Equal(t, later.Add(mostIdle), turns.next())
+		require.Equal(t, later.Add(mostIdle), turns.probe)
 		turns.probed(later.Add(mostIdle)) // it was held
-		require.True(t, turns.next().After(later.Add(5*time.Second)), "one probe for that release")
+		require.True(t, turns.probe.After(later.Add(5*time.Second)), "one probe for that release")
 	}
 }
 
@@ -101,17 +101,17 @@ func TestTurnsAreNotPushedAwayByOwnReleases(t *testing.T) {
 		turns.published()
 	}
 	release(0, now)
-	require.Equal(t, now.Add(4*time.Millisecond), turns.next())
+	require.Equal(t, now.Add(4*time.Millisecond), turns.probe)
 	for i := range uint64(3) {
 		at := now.Add(time.Duration(i+1) * time.Millisecond)
 		release(i+1, at)
 		require.False(t, turns.mine(seen(i+2), at))
-		require.Equal(t, now.Add(4*time.Millisecond), turns.next(), "further releases do not delay the probe")
+		require.Equal(t, now.Add(4*time.Millisecond), turns.probe, "further releases do not delay the probe")
 	}
 	turns.probed(now.Add(time.Minute)) // the key was held
 	later := now.Add(time.Minute + time.Second)
 	release(4, later)
-	require.Equal(t, later.Add(4*time.Millisecond), turns.next(), "a release brings a late probe nearer")
+	require.Equal(t, later.Add(4*time.Millisecond), turns.probe, "a release brings a late probe nearer")
 	require.False(t, turns.mine(seen(6), later), "five of them were ours")
 	require.True(t, turns.mine(seen(7), later))
 }
@@ -133,7 +133,7 @@ func TestTurnsDoNotCountAReleaseOfOursThatIsUnderWay(t *testing.T) {
 	turns.stepBack(1, seen(0), now, time.Millisecond)
 	turns.departs()
 	require.False(t, turns.mine(seen(1), now), "it may be ours")
-	require.Equal(t, now.Add(4*time.Millisecond), turns.next())
+	require.Equal(t, now.Add(4*time.Millisecond), turns.probe)
 	require.True(t, turns.mine(seen(2), now), "one of two is not")
 
 	turns.stepBack(1, seen(2), now, time.Millisecond)
