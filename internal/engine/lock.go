@@ -148,10 +148,7 @@ func (k *Key) HasSharedAttempt(t Terms) bool { return k.sharedAttempts > 0 && t.
 func (e *Engine) firstAttempt(ctx context.Context, k *Key, t Terms, onPlace func(int), wait bool) (*holdfast.Lease, *Waiter, error) {
 	defer e.Calls.End()
 	bounded, done := e.Calls.ContextFor(ctx)
-	lease, a := (*holdfast.Lease)(nil), Attempt{}
-	if e.SharedHolds {
-		lease = e.shareAgain(bounded, k, t)
-	}
+	lease, a := e.shareAgain(bounded, k, t), Attempt{}
 	if lease == nil {
 		a = e.Try(bounded, k, t, 1)
 	}
@@ -161,7 +158,7 @@ func (e *Engine) firstAttempt(ctx context.Context, k *Key, t Terms, onPlace func
 	if k.HasSharedAttempt(t) {
 		k.sharedAttempts--
 	}
-	if lease == nil {
+	if a.Hold != nil {
 		if lease = e.Take(k, a, e.Calls.At(a.Start)); lease != nil {
 			k.ServeReaders(a.Hold)
 		}
@@ -173,15 +170,14 @@ func (e *Engine) firstAttempt(ctx context.Context, k *Key, t Terms, onPlace func
 			w = e.pool.get(t, onPlace, e.Calls.At(a.Start))
 			k.pushEarly(w)
 			e.discipline.Refused(k, w, a)
+		} else {
+			e.Undo(a.Orphan)
 		}
 	}
 	k.End()
 	k.Unlock()
-	switch {
-	case lease != nil:
+	if lease != nil {
 		lease, err = e.handOut(ctx, lease)
-	case err != nil:
-		e.Undo(a.Orphan)
 	}
 	return lease, w, err
 }

@@ -46,10 +46,13 @@ func (k *Key) shared(t Terms) *Hold {
 // says that no writer waits. It returns the lease, or nil: the caller must ask for a hold of its
 // own.
 func (e *Engine) shareAgain(ctx context.Context, k *Key, t Terms) *holdfast.Lease {
+	if !e.SharedHolds || e.MaxHold > 0 { // a cap counts from the acquire: it would end the call too early
+		return nil
+	}
 	k.Lock()
 	h, now := k.shared(t), e.Calls.Now()
 	k.Unlock()
-	if h == nil || e.MaxHold > 0 { // a cap counts from the acquire: it would end the call too early
+	if h == nil {
 		return nil
 	}
 	may, err := calls.DetachedNoted(ctx, e.Calls, k.Name, func(ctx context.Context) (bool, error) {
