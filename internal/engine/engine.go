@@ -39,7 +39,7 @@ type Engine struct {
 	undoings   sync.Map // by {server, refused}: *undoing
 	pool       waiterPool
 	rtt        calls.Average // time of an acquire's round trip
-	begun      *sync.Once    // of warnOfEviction; immutable
+	warned     *sync.Once    // of warnOfEviction; immutable
 	closing    atomic.Bool
 	closed     chan struct{} // Close closes it after all shards
 	ended      chan struct{} // closed at the end of Close
@@ -50,7 +50,7 @@ type Engine struct {
 func New(backend Backend, discipline Discipline, c Config) *Engine {
 	e := &Engine{
 		Config: c, backend: backend, discipline: discipline, Calls: backend.Calls(),
-		seed: maphash.MakeSeed(), closed: make(chan struct{}), ended: make(chan struct{}), begun: new(sync.Once),
+		seed: maphash.MakeSeed(), closed: make(chan struct{}), ended: make(chan struct{}), warned: new(sync.Once),
 	}
 	for i := range e.shards {
 		sh := &e.shards[i]

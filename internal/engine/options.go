@@ -126,7 +126,7 @@ func (e *Engine) terms(ctx context.Context, key string, opts []holdfast.LockOpti
 		return "", t, opt, err
 	}
 	if ctx.Err() == nil {
-		e.begun.Do(e.warnOfEviction)
+		e.warned.Do(e.warnOfEviction)
 	}
 	return name, t, opt, nil
 }

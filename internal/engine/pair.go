@@ -13,7 +13,7 @@ import (
 // writers, and one warning of eviction. The writers close the readers as well.
 func Pair(readers, writers *Engine) {
 	readers.writers, writers.readers = writers, readers
-	readers.observer, readers.begun = writers.observer, writers.begun
+	readers.observer, readers.warned = writers.observer, writers.warned
 	readers.Calls.ShareClock(writers.Calls)
 }
 

@@ -108,9 +108,10 @@ func (q *queue) justEntered(short time.Duration) (all bool) {
 	defer q.key.Unlock()
 	for w := range q.key.All() {
 		if t := ticketOf(w); t != nil {
-			if all = time.Since(t.start) < short; !all {
+			if time.Since(t.start) >= short {
 				return false
 			}
+			all = true
 		}
 	}
 	return all

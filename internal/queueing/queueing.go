@@ -66,8 +66,9 @@ func (d *queued) open(k *engine.Key, w *engine.Waiter) (*queue, *ticket) {
 // with the others.
 func (d *queued) Join(k *engine.Key, w *engine.Waiter) engine.Ticket {
 	q, t := d.open(k, w)
-	q.used = time.Now()
-	if !q.ready || len(q.outside) > 0 || q.entering > 0 && d.engine.LocalHandover > 0 || q.used.Before(q.pause) || q.lingering(q.used) {
+	now := time.Now()
+	q.used = now
+	if !q.ready || len(q.outside) > 0 || q.entering > 0 && d.engine.LocalHandover > 0 || now.Before(q.pause) || q.lingering(now) {
 		q.outside = append(q.outside, t)
 		loop.Poke(q.poke)
 		return nil

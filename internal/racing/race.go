@@ -201,7 +201,7 @@ func (d *racing) clear(r *race) engine.Attempt {
 
 // deliver gives the result of an attempt to the waiters. It reports whether the loop has
 // ended: the key is held here now, or has no waiters any more.
-func (d *racing) deliver(k *engine.Key, r *race, a engine.Attempt, asked engine.Terms) bool {
+func (d *racing) deliver(k *engine.Key, r *race, a engine.Attempt, asked engine.Terms) (over bool) {
 	k.Lock()
 	defer k.Unlock()
 	a = k.NoteResult(a)
@@ -209,18 +209,15 @@ func (d *racing) deliver(k *engine.Key, r *race, a engine.Attempt, asked engine.
 	if a.Err != nil {
 		r.wide = 0
 		k.Fail(func(w *engine.Waiter) error { return k.Overdue(w, a, r.outage) })
-		if k.FirstWaiter() != nil {
-			return false
-		}
-		r.stop(k)
-		return true
+		over = k.FirstWaiter() == nil
+	} else {
+		r.retry, r.why = calls.Backoff{}, a.Why
+		over = d.serve(k, r, a, asked)
 	}
-	r.retry, r.why = calls.Backoff{}, a.Why
-	if !d.serve(k, r, a, asked) {
-		return false
+	if over {
+		r.stop(k) // with engine.Config.ManyHolds, it begins again for the next waiter
 	}
-	r.stop(k) // with engine.Config.ManyHolds, it begins again for the next waiter
-	return true
+	return over
 }
 
 // serve gives the hold of an attempt, if it has one, to a waiter, and reports whether it did. The key
