@@ -20,10 +20,6 @@ func (e *Engine) Close() error {
 		return nil
 	}
 	defer close(e.ended)
-	return e.close()
-}
-
-func (e *Engine) close() error {
 	var readers sync.WaitGroup
 	var failed error // of the readers
 	if e.readers != nil {

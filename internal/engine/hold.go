@@ -138,7 +138,7 @@ func (e *Engine) logLongHold(h *Hold) {
 	}
 }
 
-// holdEnded is what the watchdog calls for a hold that has ended without a release.
+// holdEnded sees to a hold that has ended without a release. The watchdog calls it.
 func (e *Engine) holdEnded(h *Hold, why error) {
 	e.lose(h, why)
 	if h.outlived(why) {

@@ -36,17 +36,14 @@ func (en *entry) unlock(ctx context.Context) error {
 		}
 		return over
 	}
-	if !h.Alive() {
-		why := h.Reason()
-		if h.outlived(why) { // the watchdog, which would undo it, is late
-			e.Undo(h.Orphan())
-		}
-		k.Unlock()
-		e.lose(h, why)
-		return errs.Lost(why)
-	}
 	e.Calls.Begin() // Close has not passed here: it would have ended the section
 	defer e.Calls.End()
+	if !h.Alive() { // the watchdog, which would end it, is late
+		why := h.Reason()
+		k.Unlock()
+		e.holdEnded(h, why)
+		return errs.Lost(why)
+	}
 	if s.entries > 1 {
 		held := e.observer.held(en)
 		en.unlockNested()
