@@ -138,7 +138,7 @@ func (e *Engine) logLongHold(h *Hold) {
 	}
 }
 
-// holdEnded sees to a hold that has ended without a release. The watchdog calls it.
+// holdEnded sees to a hold that has ended without a release. The watchdog calls it, or an Unlock before that.
 func (e *Engine) holdEnded(h *Hold, why error) {
 	e.lose(h, why)
 	if h.outlived(why) {

@@ -36,18 +36,21 @@ func (en *entry) unlock(ctx context.Context) error {
 		}
 		return over
 	}
-	e.Calls.Begin() // Close has not passed here: it would have ended the section
-	defer e.Calls.End()
+	// Close has not passed here: it would have ended the section.
 	if !h.Alive() { // the watchdog, which would end it, is late
 		why := h.Reason()
+		e.Calls.Begin()
 		k.Unlock()
+		defer e.Calls.End()
 		e.holdEnded(h, why)
 		return errs.Lost(why)
 	}
 	if s.entries > 1 {
 		held := e.observer.held(en)
 		en.unlockNested()
+		e.Calls.Begin()
 		k.Unlock()
+		defer e.Calls.End()
 		err := e.countOut(ctx, s)
 		e.observer.ended(en, held, err)
 		return err
@@ -79,7 +82,9 @@ func (en *entry) unlockLast(ctx context.Context) error {
 	k.releasing = h
 	e.discipline.BeforeRelease(k)
 	k.calls++
+	e.Calls.Begin()
 	k.Unlock()
+	defer e.Calls.End()
 	err := e.release(ctx, k, h)
 	if err != nil && !errs.LeaseOver(err) { // Do does not return it
 		e.Logger.Warn("holdfast: release failed; the key frees itself within its lease", "key", errs.Quote(en.Key()), "error", err)
