@@ -12,8 +12,8 @@
 //
 // CHANGELOG.md has the table of all keys and channels, in its section "On the wire".
 //
-// A lock is free when its hash is absent; of a read/write lock and of permits, only entries that have
-// not run out count. An owner is client-uuid:number. A hash with another field, or with more than one,
+// A lock is free when its hash is absent; of a read/write lock and of a semaphore, holds that have ended do
+// not count. An owner is client-uuid:number. A hash with another field, or with more than one,
 // is not a lock but somebody's data: acquires, heartbeats, Inspect and ForceRelease refuse it, and nothing
 // here changes it. The same goes for read/write locks, which have a field mode, and for a lock in the
 // calls of [RWLock]. The list and the sorted set of a queue name the same owners and vanish with the
@@ -23,12 +23,12 @@
 //
 // # The scripts
 //
-// Each is one Lua file in the folder plain, fair, permits, rw or quorum, which begins with its
+// Each is one Lua file in the folder plain, fair, semaphore, rwlock or quorum, which begins with its
 // contract: what it does, KEYS, ARGV, every reply, whether it may be repeated. It reads
-// from top to bottom. A line "--@include parts/holder.lua" stands for the text of that
-// file; the folder parts holds what several scripts share. acquire_each and similar scripts have no
-// files: they do with each of many locks what acquire does with one. "go run ./hack/printscript
-// fair_release" prints a script as Redis runs it.
+// from top to bottom. In it, a lock is what Go calls a key. A line "--@include parts/holder.lua" stands
+// for the text of that file; the folder parts holds what several scripts share. acquire_each and similar
+// scripts have no files: they do with each of many locks what acquire does with one. "go run
+// ./hack/printscript fair_release" prints a script as Redis runs it.
 //
 // The Go calls are methods of [Redis], [Fair], [Semaphore] and [RWLock] in this one package: separate
 // packages would have to export the runner, the parsers and most names to each other.
@@ -44,10 +44,10 @@
 // AcquireEach, ReleaseEach and InspectEach are for several keys, each by itself. Scans finds keys
 // by SCAN.
 //
-// A verb that finds another holder changes nothing. An owner acquires once in its
+// A call that finds another holder changes nothing. An owner acquires once in its
 // life: it is never used again after its release.
 //
-// The verbs of [Fair] serve owners in the order of a queue; how the next one is chosen is
+// The calls of [Fair] serve owners in the order of a queue; how the next one is chosen is
 // in parts/serve.lua:
 //
 //	Acquire        free, and no owner waits -> held by the owner
@@ -63,16 +63,16 @@
 // Here, too, AcquireEach, ReleaseEach, LeaveEach and InspectEach are for several keys, and an
 // owner enters once in its life. Renew and SetEntries are those of Redis.
 //
-// The verbs of [Semaphore] are those of [Redis] without fences and AcquireAll, for as many owners as the key
+// The calls of [Semaphore] are those of [Redis] without fences and AcquireAll, for as many owners as the key
 // has permits. In addition:
 //
 //	Resize         the key has another number of permits, whatever lockers say
 //
-// An owner has its permit while its score is later than the server's clock, whether or not an
-// entry whose lease has ended is still there: Renew never moves such a score. The next acquire
-// removes these entries, with their labels, 100 at a time.
+// An owner has its permit while its score is later than the server's clock. A hold that has ended may
+// still be there, but Renew never moves its score. The next acquire removes such holds, with their labels,
+// 100 at a time.
 //
-// The verbs of [RWLock] are those of [Redis] without AcquireAll, for one writer or several readers. In
+// The calls of [RWLock] are those of [Redis] without AcquireAll, for one writer or several readers. In
 // addition:
 //
 //	Withdraw       a client waits -> it does not
@@ -95,7 +95,7 @@
 // # Repetition
 //
 // A call whose reply was lost may be sent again: an acquire finds its own field
-// and changes nothing, a release finds none, a count is set and not added to. What
+// and changes nothing, a release finds none, a number of entries is set and not added to. What
 // a repeated call learns is weaker in two places: an acquire may have begun with
 // the first attempt, and a release that finds nothing may itself have released.
 // ForceRelease is the exception: its repeat may hit the next holder. An owner

@@ -84,14 +84,14 @@ func flag(on bool) string {
 // heartbeatAtOnce is one call of Heartbeat. If it fails, each of replies has its error.
 func (f *Fair) heartbeatAtOnce(ctx context.Context, asked []HeartbeatRequest, replies []HeartbeatReply) error {
 	args := make([]string, 0, 8*len(asked)+8)
-	for _, b := range asked {
-		args = appendFairKeys(args, b.Key)
+	for _, a := range asked {
+		args = appendFairKeys(args, a.Key)
 	}
 	args = append(args, f.labelled, f.client)
-	for _, b := range asked {
-		args = append(args, strconv.Itoa(len(b.Owners)), flag(b.Polls)+flag(b.Place))
-		for i, owner := range b.Owners {
-			args = append(args, owner, millis(b.Ahead[i]))
+	for _, a := range asked {
+		args = append(args, strconv.Itoa(len(a.Owners)), flag(a.Polls)+flag(a.Place))
+		for i, owner := range a.Owners {
+			args = append(args, owner, millis(a.Ahead[i]))
 		}
 	}
 	values, err := array(f.redis.invoke(ctx, fairHeartbeat, fairKeys*len(asked), args...))

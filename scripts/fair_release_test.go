@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestReleaseEndsAnyCountAndLeavesATombstoneIfInDoubt(t *testing.T) {
+func TestReleaseEndsAllEntriesAndLeavesATombstoneIfInDoubt(t *testing.T) {
 	r := newHarness(t)
 	r.acquire(ofA(1))
 	must(r.redis.SetEntries(bounded(t), "k", ofA(1), Entries{Count: 7}))(t)

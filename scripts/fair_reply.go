@@ -168,14 +168,14 @@ func parseHeartbeatReply(m rueidis.RedisMessage, owners int) HeartbeatReply {
 	if err != nil || status < 1 || status > 2 {
 		return HeartbeatReply{Err: errReply}
 	}
-	l := HeartbeatReply{HeartbeatSoon: status == 2}
-	if l.Grant, err = parseGrant(values[1], nil); err != nil {
+	h := HeartbeatReply{HeartbeatSoon: status == 2}
+	if h.Grant, err = parseGrant(values[1], nil); err != nil {
 		return HeartbeatReply{Err: err}
 	}
-	if l.Place, err = placeOf(values[2]); err != nil || l.Place > 0 && owners == 0 {
+	if h.Place, err = placeOf(values[2]); err != nil || h.Place > 0 && owners == 0 {
 		return HeartbeatReply{Err: errReply}
 	}
-	if l.Label, err = values[3].ToString(); err != nil {
+	if h.Label, err = values[3].ToString(); err != nil {
 		return HeartbeatReply{Err: errReply}
 	}
 	for _, v := range values[4:] {
@@ -183,7 +183,7 @@ func parseHeartbeatReply(m rueidis.RedisMessage, owners int) HeartbeatReply {
 		if err != nil || i < 1 || i > int64(owners) {
 			return HeartbeatReply{Err: errReply}
 		}
-		l.Absent = append(l.Absent, int(i)-1)
+		h.Absent = append(h.Absent, int(i)-1)
 	}
-	return l
+	return h
 }

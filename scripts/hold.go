@@ -10,8 +10,8 @@ var (
 	inspect    = showing("plain/inspect.lua")
 )
 
-// SetEntries sets the count of the owner's hold, when a nested entry has begun or one of
-// several has ended, and its label. It never touches the expiry and may be
+// SetEntries sets the number of entries of the owner's hold, when a nested one has begun or one of
+// several has ended, and the owner's label. It never touches the expiry and may be
 // repeated. If the key is not the owner's, ours is false and nothing changes.
 func (r *Redis) SetEntries(ctx context.Context, key, owner string, entries Entries) (ours bool, err error) {
 	return r.setEntries(ctx, setEntries, entries, owner, key)

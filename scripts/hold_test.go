@@ -62,7 +62,7 @@ func TestF32_AcquireAllRefusedLeavesNothing(t *testing.T) {
 	require.Equal(t, before, state(t, s))
 }
 
-// A nested entry and a label touch no expiry, and a release ends any count.
+// A nested entry and a label touch no expiry, and a release ends all entries.
 func TestSetEntries(t *testing.T) {
 	s, n := start(t)
 	acquired(t, n, "k", ownA)

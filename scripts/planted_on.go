@@ -12,8 +12,8 @@ import (
 func withMistake(s script) script {
 	switch {
 	case planted.ReviveLost && s == renew:
-		return scriptOf(strings.Replace(s.text, "call('HEXISTS', key, ARGV[i + 1])",
-			"call('EXISTS', key) == 0 and call('HSET', key, ARGV[i + 1], '1') or call('HEXISTS', key, ARGV[i + 1])", 1))
+		return scriptOf(strings.Replace(s.text, "call('HEXISTS', lock, ARGV[i + 1])",
+			"call('EXISTS', lock) == 0 and call('HSET', lock, ARGV[i + 1], '1') or call('HEXISTS', lock, ARGV[i + 1])", 1))
 	case planted.ReviveLost && s == semaphoreRenew:
 		return scriptOf(strings.NewReplacer("not ends or tonumber(ends) <= now", "false", "'XX', ", "", "'WITHSCORES')[2])", "'WITHSCORES')[2] or 0)").Replace(s.text))
 	case planted.OneMore && (s == semaphoreAcquire || s == semaphoreAcquireEach):

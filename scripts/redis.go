@@ -58,9 +58,9 @@ func NewRedis(client rueidis.Client) *Redis { return NewRedisWith(client, RedisS
 
 // NewRedisWith is NewRedis with settings.
 func NewRedisWith(client rueidis.Client, s RedisSettings) *Redis {
-	n := &Redis{client: client, RedisSettings: s, sharing: make(chan struct{}, 1)}
-	n.one = n.field(Entries{Count: 1})
-	return n
+	r := &Redis{client: client, RedisSettings: s, sharing: make(chan struct{}, 1)}
+	r.one = r.field(Entries{Count: 1})
+	return r
 }
 
 // onRedis is what Fair, Semaphore and RWLock have of their Redis.

@@ -28,7 +28,7 @@ type ReleaseRequest struct {
 	LastFence  int64 // if not 0, nor in doubt: the last fence number that was used; those reserved after it are given back
 }
 
-// Release ends a hold, whatever its count. If the hold is not there, Ours is false and nothing
+// Release ends a hold with all its entries. If the hold is not there, Ours is false and nothing
 // changes, except that an owner in doubt is given up all the same. It works on a Redis that is out of
 // memory and may be repeated; a repeat cannot tell its own success from a loss.
 func (r *Redis) Release(ctx context.Context, h ReleaseRequest) (ReleaseReply, error) {

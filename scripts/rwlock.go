@@ -110,7 +110,7 @@ func (r *RWLock) releaseInput(in input, holds ...RWLockReleaseRequest) input {
 	return in
 }
 
-// Renew is [Redis.Renew]. A hold whose entry or whose timeout key has gone is NotOurs.
+// Renew is [Redis.Renew]. A hold whose field or whose timeout key has gone is NotOurs.
 func (r *RWLock) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
 	return r.redis.renewEach(ctx, renewScript{script: withMistake(rwlockRenew), more: timeout}, lease, keys, owners, answers)
 }

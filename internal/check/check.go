@@ -15,7 +15,7 @@ const (
 	minLease = 100 * time.Millisecond     // below it, a round trip may outlast the lease
 	MaxLease = 100 * 365 * 24 * time.Hour // above it, sums of durations come near their limit
 
-	MaxPermits = 10_000 // of a key; scripts/parts/count.lua says it too
+	MaxPermits = 10_000 // of a key; scripts/parts/permits.lua says it too
 
 	maxWaiterTTL = 30 * 365 * 24 * time.Hour // scripts/parts/settings.lua takes 12 digits of ms
 )

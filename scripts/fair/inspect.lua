@@ -1,5 +1,5 @@
 -- fair_inspect: the holder of a lock, and the length of its queue. Changes nothing.
--- KEYS[1]  the lock, hash owner -> count
+-- KEYS[1]  the lock, hash owner -> entries
 -- KEYS[2]  the queue, list of owners
 -- Reply    {waiting}                       it is free
 --          {waiting, owner, entries, left, label}  held; its lease ends in left ms, -1: never; label: of the owner, or empty

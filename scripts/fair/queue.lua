@@ -4,8 +4,7 @@
 -- Reply    {owner, alive, label...}  for each waiter; alive: 1, or 0 if its client has sent no heartbeat in time, as Java never
 --          does; label: that of its client, or empty
 -- Repeat: safe.
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@include parts/now.lua
 local reply, alive, label = {}, {}, {}
 for _, owner in ipairs(redis.call('LRANGE', KEYS[1], '0', '-1')) do
   local client = string.sub(owner, 1, 36)

@@ -1,4 +1,4 @@
--- fair_release: end the owner's hold, whatever its count, and give the lock to the next waiter.
+-- fair_release: end the owner's hold with all its entries, and give the lock to the next waiter.
 -- KEYS[6]  optional, the owner's tombstone, string: for an owner of which an unanswered call may still arrive
 -- ARGV[2]  owner
 -- ARGV[3]  the last fence number used, if reserved ones are left over; otherwise 0

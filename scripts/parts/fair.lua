@@ -1,5 +1,5 @@
 -- Every script of the fair queue begins with these keys:
--- KEYS[1]  the lock, hash owner -> count
+-- KEYS[1]  the lock, hash owner -> entries
 -- KEYS[2]  the queue, list of owners, the next one first; it expires a week after the later of the last enter into an
 --          empty queue and the last heartbeat that moved scores on; a turn of Java's sets it to 95 years, as Java sets none
 -- KEYS[3]  the scores, sorted set owner -> epoch ms: when Java counts a waiter as dead; those of our waiters are for Java only;

@@ -1,5 +1,5 @@
 -- keep: makes `holds` last until `latest`, when the last of their leases ends, and `record` too, or a week if it was `resized`.
--- `kept` is 1, or the reply instead.
+-- `kept` is 1, or the error of Redis.
 local left = math.max(latest - now, 1)
 local kept = redis.pcall('PEXPIRE', holds, string.format('%.0f', left))
 if kept == 1 then

@@ -1,7 +1,7 @@
 -- acquire: take a free lock for an owner that has never held it; with fencing, reserve fence numbers for the hold.
 -- The numbers follow the server's clock in microseconds, so they go on growing when the counter is lost: they run ahead of the
 -- clock by no more than a reservation that was not given back.
--- KEYS[1]  the lock, hash owner -> count and label
+-- KEYS[1]  the lock, hash owner -> entries and label
 -- KEYS[2]  the owner's tombstone, string
 -- KEYS[3]  with fencing: the fence counter, string: the last number reserved
 -- ARGV[1]  owner
@@ -19,9 +19,7 @@
 -- Repeat: safe. The owner's own field is found and left as it is, the expiry too. It reserves other, larger numbers then: no
 -- holder got those of the lost reply.
 local lock, counter, owner, lease, value, reserve, counter_expiry = KEYS[1], KEYS[3], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-if #owner == 0 then
-  return redis.error_reply('ERR owner must not be empty')
-end
+--@include parts/owner.lua
 --@include parts/lease.lua
 --@include parts/numbers.lua
 

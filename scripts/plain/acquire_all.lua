@@ -1,5 +1,5 @@
 -- acquire_all: take several free locks together, or none; each for an owner that has never held it.
--- KEYS[2*i-1]  the i-th lock, hash owner -> count and label
+-- KEYS[2*i-1]  the i-th lock, hash owner -> entries and label
 -- KEYS[2*i]    the tombstone of its owner, string
 -- ARGV[1]      lease in ms, 1 to 999999999999999
 -- ARGV[2]      what their fields hold: 1, and behind a space the label of the owners, if they have one

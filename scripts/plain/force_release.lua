@@ -1,5 +1,5 @@
 -- force_release: free a lock from any holder, and notify its channel.
--- KEYS[1]  the lock, hash owner -> count
+-- KEYS[1]  the lock, hash owner -> entries
 -- ARGV[1]  channel of the lock; the message is 0
 -- Reply    1    it was held and is free now
 --          0    it was free

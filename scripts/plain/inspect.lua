@@ -1,5 +1,5 @@
 -- inspect: the holder of a lock. Changes nothing.
--- KEYS[1]  the lock, hash owner -> count
+-- KEYS[1]  the lock, hash owner -> entries
 -- Reply    {}                      it is free
 --          {owner, entries, left, label}  held; its lease ends in left ms, -1: never; label: of the owner, or empty
 -- Repeat: safe.

@@ -1,5 +1,5 @@
--- release: end the owner's hold, whatever its count, and notify the lock's channel.
--- KEYS[1]  the lock, hash owner -> count
+-- release: end the owner's hold with all its entries, and notify the lock's channel.
+-- KEYS[1]  the lock, hash owner -> entries
 -- KEYS[2]  what ARGV[3] needs: the owner's tombstone, string, or the fence counter, string; otherwise the lock again
 -- ARGV[1]  owner
 -- ARGV[2]  channel of the lock; the message is 0. Empty: none, for a failed round: if many ask at once, those that fail would

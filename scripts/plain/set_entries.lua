@@ -1,10 +1,10 @@
 -- set_entries: set the number of entries of a hold, as a nested entry begins or ends. The expiry stays as it is.
--- KEYS[1]  the lock, hash owner -> count and label
+-- KEYS[1]  the lock, hash owner -> entries and label
 -- ARGV[1]  owner
 -- ARGV[2]  the new number of entries, 1 to 999999999, and behind a space the label of the owner, if it has one
 -- Reply    1    set
 --          0    the owner does not hold the lock; nothing is changed
--- Repeat: safe. The count is given, not added to.
+-- Repeat: safe. The number is given, not added to.
 local value = ARGV[2]
 --@include parts/entries.lua
 

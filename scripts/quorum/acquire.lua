@@ -2,7 +2,7 @@
 -- one owner are a lock, by many owners a split vote. With fencing it returns counter and clock: the quorum makes a fence number
 -- from those of several nodes and writes it back by quorum_fence, so that the clock of one node spoils no counter.
 -- KEYS     for each lock:
--- KEYS[1]  the lock, hash owner -> count and label
+-- KEYS[1]  the lock, hash owner -> entries and label
 -- KEYS[2]  the owner's tombstone, string
 -- KEYS[3]  optional, with fencing: the fence counter, string: the last number reserved
 -- KEYS[n]  the last key: the marker, string; it is read if the node has a restart guard

@@ -30,8 +30,7 @@ local function field(name)
   return string.match(info, '[\r\n]' .. name .. ':([^\r\n]*)') or ''
 end
 local run, replID = field('run_id'), field('master_replid')
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@include parts/now.lua
 
 local function write(since)
   local text = ARGV[1] .. ' ' .. run .. ' ' .. replID .. ' ' .. string.format('%.0f', since) .. ' ' .. ARGV[2] .. ' ' .. ARGV[3]

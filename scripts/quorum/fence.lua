@@ -1,6 +1,6 @@
 -- quorum_fence: write the number of a quorum back to a node, before the holder gets it, so that the next holder of the lock
 -- finds it on some node of its own quorum.
--- KEYS[1]  the lock, hash owner -> count
+-- KEYS[1]  the lock, hash owner -> entries
 -- KEYS[2]  the fence counter, string: the last number reserved
 -- ARGV[1]  owner
 -- ARGV[2]  the last number reserved, 1 to 9000000000000000: above 2^53, Lua cannot represent every whole number

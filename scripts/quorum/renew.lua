@@ -1,5 +1,5 @@
 -- quorum_renew: as renew, and return the marker: a lock counts only on a node that still has the vote by which it gave it.
--- KEYS[i]     a lock, hash owner -> count and label
+-- KEYS[i]     a lock, hash owner -> entries and label
 -- KEYS[n]     the last key, the marker, string
 -- ARGV[1]     lease in ms from now, 1 to 999999999999999
 -- ARGV[2*i]   the owner of KEYS[i]
@@ -17,13 +17,13 @@ end
 
 local reply = {redis.call('GET', KEYS[#KEYS]) or ''}
 for i = 1, #KEYS - 1 do
-  local key, owner, value = KEYS[i], ARGV[2 * i], ARGV[2 * i + 1]
-  local present = try('HGET', key, owner)
+  local lock, owner, value = KEYS[i], ARGV[2 * i], ARGV[2 * i + 1]
+  local present = try('HGET', lock, owner)
   local answer = present
   if type(present) == 'string' then
-    answer = try('PEXPIRE', key, lease)
+    answer = try('PEXPIRE', lock, lease)
     if answer == 1 and value ~= '0' and value ~= present then
-      try('HSET', key, owner, value)
+      try('HSET', lock, owner, value)
     end
   end
   if type(answer) == 'table' then

@@ -3,7 +3,7 @@
 -- Each process that waits has a wish. While a writer has one, readers that come later are refused, and so are other writers whose
 -- wish is younger. After the turn of a writer, the readers that waited during it are next: they go before other writers. Those
 -- whose turn it is have a third of a wish to take a lock that is free: after that, whoever asks may have it.
--- KEYS[1]  the lock, hash: mode -> read or write, owner -> count
+-- KEYS[1]  the lock, hash: mode -> read or write, owner -> entries
 -- KEYS[2]  the owner's tombstone, string
 -- KEYS[3]  the owner's timeout key, string: 1, and behind a space the label of the owner, if it has one. It expires with the lease
 -- KEYS[4]  the wishes, hash: writer client, reader client or next client -> epoch ms until which the wish of the client counts, a
@@ -27,13 +27,11 @@
 --          -1   held by another, without expiry
 --          text  either of the two, a space, and the label of another
 --          -2   the owner has been given up by release, which left a tombstone, or ARGV[6] does not hold the lock; nothing is changed
--- Repeat: safe. The owner's own entry is found and left as it is, the expiry too. It reserves other, larger numbers then: no
+-- Repeat: safe. The owner's own hold is found and left as it is, the expiry too. It reserves other, larger numbers then: no
 -- holder got those of the lost reply.
 local lock, timeout, wishes, absent, counter = KEYS[1], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local owner, lease, client, wish, reserve, counter_expiry = ARGV[1], ARGV[2], ARGV[4], ARGV[5], ARGV[7], ARGV[8]
-if #owner == 0 then
-  return redis.error_reply('ERR owner must not be empty')
-end
+--@include parts/owner.lua
 --@include parts/lease.lua
 --@include parts/numbers.lua
 --@include parts/wish.lua

@@ -1,5 +1,5 @@
 -- rwlock_force_release: free a read/write lock from its writer and all readers, and wake all who wait.
--- KEYS[1]  the lock, hash: mode -> read or write, owner -> count
+-- KEYS[1]  the lock, hash: mode -> read or write, owner -> entries
 -- KEYS[2]  the absent key, see parts/living.lua
 -- ARGV[1]  channel of the lock; the message is 1
 -- Reply    1    it was held and is free now

@@ -1,5 +1,5 @@
--- rwlock_release: end the owner's hold of a read/write lock, whatever its count, and wake those who may take the lock now.
--- KEYS[1]  the lock, hash: mode -> read or write, owner -> count
+-- rwlock_release: end the owner's hold of a read/write lock with all its entries, and wake those who may take the lock now.
+-- KEYS[1]  the lock, hash: mode -> read or write, owner -> entries
 -- KEYS[2]  the owner's timeout key, string
 -- KEYS[3]  the wishes, hash, see rwlock/acquire.lua
 -- KEYS[4]  the absent key, see parts/living.lua
@@ -10,11 +10,11 @@
 --          tombstone  an unanswered acquire of the owner may still arrive: leave a tombstone for a minute, so that it takes nothing
 --          a number   1 to 9999999999999999, the last fence number used: give back those reserved after it
 -- ARGV[4]  client of the owner
--- ARGV[5]  ms for which others of the client, writers too, have a wish from now on, up to 60000; 0: none waits
+-- ARGV[5]  ms for which other writers of the client have a wish from now on, up to 60000; 0: none waits
 -- Reply    >= 0  released: the number of subscribers that were notified
 --          -1    the owner does not hold the lock; nothing is changed, except for the tombstone and what is dead
 --          -2    released; Redis refused the message
--- Repeat: safe. The second finds no entry, and renews the tombstone.
+-- Repeat: safe. The second finds no hold, and renews the tombstone.
 local lock, wishes, absent, last, wish = KEYS[1], KEYS[3], KEYS[4], ARGV[3], ARGV[5]
 --@include parts/last.lua
 --@include parts/wish.lua

@@ -1,9 +1,9 @@
--- rwlock_renew: extend the expiry of many holds of read/write locks, each only while its owner's entry and timeout key are there. Each
--- hold by itself: one that Redis refuses costs the others nothing. The expiry of a lock is that of its last entry.
--- KEYS[2*i-1]  a lock, hash: mode -> read or write, owner -> count
+-- rwlock_renew: extend the expiry of many holds of read/write locks, each only while its field and its timeout key are there. Each
+-- hold by itself: one that Redis refuses costs the others nothing. The expiry of a lock is that of its last hold.
+-- KEYS[2*i-1]  a lock, hash: mode -> read or write, owner -> entries
 -- KEYS[2*i]    the timeout key of its owner, string
--- ARGV[1]    lease in ms from now, 1 to 999999999999999
--- ARGV[i+1]  the owner
+-- ARGV[1]      lease in ms from now, 1 to 999999999999999
+-- ARGV[i+1]    the owner
 -- Reply      1    all were renewed; otherwise an array with, for each hold:
 --            1    renewed
 --            0    the owner does not hold the lock; nothing is changed

@@ -1,12 +1,12 @@
--- rwlock_set_entries: set the number of entries of a hold of a read/write lock, as a nested one begins or ends, and the label of its owner.
--- The expiries stay as they are.
--- KEYS[1]  the lock, hash: mode -> read or write, owner -> count
+-- rwlock_set_entries: set the number of entries of a hold of a read/write lock, as a nested entry begins or ends, and the label of
+-- its owner. The expiries stay as they are.
+-- KEYS[1]  the lock, hash: mode -> read or write, owner -> entries
 -- KEYS[2]  the owner's timeout key, string: 1, and behind a space the label
 -- ARGV[1]  owner
 -- ARGV[2]  the new number of entries, 1 to 99999, and behind a space the label of the owner, if it has one
 -- Reply    1    set
 --          0    the owner does not hold the lock; nothing is changed
--- Repeat: safe. The count is given, not added to.
+-- Repeat: safe. The number is given, not added to.
 local owner, value = ARGV[1], ARGV[2]
 --@include parts/entries.lua
 if #entries > 5 then -- as parts/living.lua reads it

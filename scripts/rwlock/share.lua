@@ -1,5 +1,5 @@
 -- rwlock_share: whether later readers of a client may share the hold of its owner: it lives, and no writer waits. Changes nothing.
--- KEYS[1]  the lock, hash: mode -> read or write, owner -> count
+-- KEYS[1]  the lock, hash: mode -> read or write, owner -> entries
 -- KEYS[2]  the owner's timeout key, string
 -- KEYS[3]  the wishes, hash, see rwlock/acquire.lua
 -- ARGV[1]  owner, a reader

@@ -1,7 +1,7 @@
 -- semaphore_acquire: take one of the permits of a key for an owner that has never had one. An owner has its permit as long as its
 -- score is later than the server's clock.
 -- KEYS[1]  the holds, sorted set owner -> epoch ms: when its lease ends
--- KEYS[2]  the permit record, hash permits -> how many there are; resized -> 1 if an operator has said so; owner -> count and
+-- KEYS[2]  the permit record, hash permits -> how many there are; resized -> 1 if an operator has said so; owner -> entries and
 --          label, as in the field of a lock
 -- KEYS[3]  the owner's tombstone, string
 -- ARGV[1]  owner
@@ -13,13 +13,11 @@
 --          text  the same, a space, and the label of that owner
 --          {permits}  the key has another number of permits, on which others have agreed; nothing is changed
 --          -2   the owner has been given up by release, which left a tombstone, or its lease has ended; nothing is changed
--- Repeat: safe. The owner's own entry is found and left as it is.
+-- Repeat: safe. The owner's own hold is found and left as it is.
 local holds, record, owner, lease, wanted, value = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-if #owner == 0 then
-  return redis.error_reply('ERR owner must not be empty')
-end
+--@include parts/owner.lua
 --@include parts/lease.lua
---@include parts/count.lua
+--@include parts/permits.lua
 
 if redis.call('EXISTS', KEYS[3]) == 1 then
   return -2

@@ -9,7 +9,7 @@
 -- Reply    >= 0  given back: the number of subscribers that were notified
 --          -1    the owner has no permit; if its lease has ended, what is left of it is removed
 --          -2    given back; Redis refused the message
--- Repeat: safe. The second finds no entry, and renews the tombstone.
+-- Repeat: safe. The second finds no hold, and renews the tombstone.
 local holds, record, owner = KEYS[1], KEYS[2], ARGV[1]
 if ARGV[3] ~= '' and ARGV[3] ~= 'tombstone' then
   return redis.error_reply('ERR the third argument must be empty or tombstone')

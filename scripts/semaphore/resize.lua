@@ -7,7 +7,7 @@
 -- Reply    1    set
 -- Repeat: safe. The number is given, not added to.
 local holds, record, wanted = KEYS[1], KEYS[2], ARGV[1]
---@include parts/count.lua
+--@include parts/permits.lua
 
 --@include parts/holds.lua
 --@include parts/now.lua
