@@ -8,9 +8,8 @@ import (
 )
 
 var (
-	acquire     = load("plain/acquire.lua")
-	acquireAll  = load("plain/acquire_all.lua")
-	acquireEach = loadEach("plain/acquire.lua")
+	acquire    = loadEach("plain/acquire.lua")
+	acquireAll = load("plain/acquire_all.lua")
 )
 
 // NoExpiry is the remaining lease of a key that never expires. None of ours is like that; another
@@ -57,7 +56,21 @@ type AcquireRequest struct {
 // After an Unknown outcome that is not followed up by a repeat, Release in doubt undoes
 // what may have been done.
 func (r *Redis) Acquire(ctx context.Context, f Fencing, a AcquireRequest) (AcquireReply, error) {
-	return r.take(ctx, parserOf(f), acquire, r.acquireInput(forOne(), f.Reserve != 0, f, a))
+	s := f.sent()
+	return r.take(ctx, s.parse, acquire, r.acquireInput(forOne(), s, a))
+}
+
+// AcquireEach does what Acquire does for each of asks by itself, and fills results, one for each.
+func (r *Redis) AcquireEach(ctx context.Context, f Fencing, asks []AcquireRequest, results []Result[AcquireReply]) error {
+	s := f.sent()
+	return runEach(ctx, r, acquire, asks, func(in input, a AcquireRequest) input { return r.acquireInput(in, s, a) }, results, s.parse)
+}
+
+// acquireInput adds to in what acquire is sent.
+func (r *Redis) acquireInput(in input, s sentFencing, a AcquireRequest) input {
+	in.check(checkHold(a.Key, a.Owner, a.Lease))
+	in.keys, in.args = append(in.keys, a.Key, tombstone(a.Key, a.Owner)), append(in.args, a.Owner, millis(a.Lease), r.one)
+	return in.fenced(s, a.Key)
 }
 
 // AcquireAll takes all of keys in one call, keys[i] for owners[i], for one lease from
@@ -103,44 +116,31 @@ type Fencing struct {
 	Expiry time.Duration
 }
 
-func checkFencing(f Fencing) error {
-	if f.Reserve < 0 || f.Reserve > 999_999_999 {
-		return refuse("fence numbers to reserve: %d is not from 0 to 999999999", f.Reserve)
-	}
-	if f.Expiry < 0 || f.Expiry%time.Millisecond != 0 {
-		return refuse("expiry of the fence counter: %v is not a whole number of milliseconds from 0", f.Expiry)
-	}
-	return nil
+// sentFencing is Fencing as it is sent.
+type sentFencing struct {
+	reserve, expiry string               // "": there is no fencing
+	parse           parser[AcquireReply] // reads the reply
+	wrong           error                // why nothing is sent
 }
 
-// AcquireEach does what [Redis.Acquire] does for each of asks by itself, and fills results, one for
-// each.
-func (r *Redis) AcquireEach(ctx context.Context, f Fencing, asks []AcquireRequest, results []Result[AcquireReply]) error {
-	return runEach(ctx, r, acquireEach, len(asks), r.acquireInput(forMany(len(asks), 3, 5), f.Reserve != 0, f, asks...), results, parserOf(f))
+func (f Fencing) sent() sentFencing {
+	s := sentFencing{parse: parseAcquired}
+	switch {
+	case f.Reserve < 0 || f.Reserve > 999_999_999:
+		s.wrong = refuse("fence numbers to reserve: %d is not from 0 to 999999999", f.Reserve)
+	case f.Expiry < 0 || f.Expiry%time.Millisecond != 0:
+		s.wrong = refuse("expiry of the fence counter: %v is not a whole number of milliseconds from 0", f.Expiry)
+	case f.Reserve != 0:
+		s.reserve, s.expiry, s.parse = decimal(f.Reserve), millis(f.Expiry), parseFenced
+	}
+	return s
 }
 
-// parserOf returns what reads the reply to an acquire.
-func parserOf(f Fencing) parser {
-	if f.Reserve != 0 {
-		return parseFenced
-	}
-	return parseAcquired
-}
-
-// acquireInput adds to in what acquire is sent for each of asks. If fenced, the fence counters are
-// among the keys.
-func (r *Redis) acquireInput(in input, fenced bool, f Fencing, asks ...AcquireRequest) input {
-	in.check(checkFencing(f))
-	var more []string
-	if f.Reserve != 0 {
-		more = []string{decimal(f.Reserve), millis(f.Expiry)}
-	}
-	for _, a := range asks {
-		in.check(checkHold(a.Key, a.Owner, a.Lease))
-		in.keys, in.args = append(in.keys, a.Key, tombstone(a.Key, a.Owner)), append(append(in.args, a.Owner, millis(a.Lease), r.one), more...)
-		if fenced {
-			in.keys = append(in.keys, counter(a.Key))
-		}
+// fenced adds to in what a hold of key is sent for its fence numbers, if there are any.
+func (in input) fenced(s sentFencing, key string) input {
+	in.check(s.wrong)
+	if s.reserve != "" {
+		in.keys, in.args = append(in.keys, counter(key)), append(in.args, s.reserve, s.expiry)
 	}
 	return in
 }

@@ -44,8 +44,8 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 		wrong("lease", fairAcquire, stone, settings, ofA(1), v)
 		wrong("lease", fairConfirm, all, settings, ofA(1), v)
 		wrong("lease", quorumRenew, marked, v, ownA, "0")
-		wrong("lease", acquireEach, two, "2", ownA, v)
-		wrong("lease", acquireEach, three, "3", ownA, v, "1", "1", "0")
+		wrong("lease", *acquire.each, two, "2", ownA, v)
+		wrong("lease", *acquire.each, three, "3", ownA, v, "1", "1", "0")
 		wrong("lease", quorumAcquire, voted, "2", ownA, v)
 		wrong("lease", r.vote.acquire, voted, "2", ownA, v)
 		wrong("reserve", acquire, three, ownA, "1000", "1", v, "0")
@@ -53,18 +53,18 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 		wrong("entries", semaphoreSetEntries, two, ownA, v)
 		wrong("entries", rwlockSetEntries, two, ownA, v)
 		wrong("lease", semaphoreAcquire, three, ownA, v, "3", "1")
-		wrong("lease", semaphoreAcquireEach, three, "3", ownA, v, "3", "1")
+		wrong("lease", *semaphoreAcquire.each, three, "3", ownA, v, "3", "1")
 		wrong("lease", semaphoreRenew, two, v, ownA)
 		wrong("permits", semaphoreAcquire, three, ownA, "1000", v, "1")
 		wrong("permits", semaphoreResize, two, v, "c")
 		if v != "" {
 			wrong("last fence", release, two, ownA, "c", v)
-			wrong("last fence", releaseEach, two, "2", ownA, "", v)
+			wrong("last fence", *release.each, two, "2", ownA, "", v)
 		}
 		wrong("last fence", quorumFence, two, ownA, v, "0")
 		wrong("longest lease", quorumCheck, []string{marker}, "ab", v, "3", "activate", "ab")
 		wrong("number of nodes", quorumCheck, []string{marker}, "ab", "1000", v, "mark")
-		wrong("count", acquireEach, two, v, ownA, "1000")
+		wrong("count", *acquire.each, two, v, ownA, "1000")
 	}
 	for _, incarnation := range []string{"", "x", "a b", "ab\n", "'"} {
 		wrong("incarnation", quorumCheck, []string{marker}, incarnation, "1000", "3", "mark")
@@ -80,7 +80,7 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 	wrong("owners", semaphoreRenew, two, "1000", "3", ownA, ownA)
 	wrong("owners", semaphoreRenew, three, "1000", "3", ownA)
 	wrong("third argument", semaphoreRelease, three, ownA, "c", "x")
-	wrong("third argument", semaphoreReleaseEach, three, "3", ownA, "c", "x")
+	wrong("third argument", *semaphoreRelease.each, three, "3", ownA, "c", "x")
 	wrong("owner", acquire, two, "", "1000")
 	wrong("owner", acquire, three, "", "1000", "1", "1", "0")
 	for _, owner := range []string{"", clientA, clientA + ":1", ofJ(1), ofA(1)[1:]} {
@@ -102,10 +102,10 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 	wrong("owners", quorumRenew, marked, "1000", ownA, "0", ownB, "0")
 	wrong("five", fairHeartbeat, stone, settings, clientA, "0")
 	for _, n := range []string{"0", "10", settings} {
-		wrong("count", acquireEach, two, n, ownA, "1000")
-		wrong("count", fairAcquireEach, stone, n, ofA(1), "1000")
+		wrong("count", *acquire.each, two, n, ownA, "1000")
+		wrong("count", *fairAcquire.each, stone, n, ofA(1), "1000")
 	}
-	wrong("count", acquireEach, two, "3", ownA, "1000")
+	wrong("count", *acquire.each, two, "3", ownA, "1000")
 
 	for _, s := range []string{"", " ", "0 6000 3600000 5 10", "5000 0 3600000 5 10", "5000 6000 3600000 5",
 		settings + " 1", settings + " ", " " + settings, "5000 6000 3600000 5 -1", "5000 6000 3600000 5 1.5", "5000 6e3 3600000 5 10",

@@ -3,6 +3,7 @@ package scripts
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/redis/rueidis"
 )
@@ -30,27 +31,35 @@ func (in *input) check(errs ...error) {
 // forOne is the input for one lock, which stays on the stack.
 func forOne() input { return input{keys: make([]string, 0, 16), args: make([]string, 0, 8)} }
 
-// forMany is the input for several locks with so many keys and args each, as runEach sends it.
-func forMany(locks, keys, args int) input {
-	return input{keys: make([]string, 0, (keys+args)*locks+2), args: make([]string, 1, args*locks+1)}
+// forEach is the input for some asks, as parts/each.lua divides it. add adds to it what one is sent.
+func forEach[A any](asks []A, add func(input, A) input) input {
+	in := input{keys: make([]string, 0, 12*len(asks)), args: make([]string, 0, 6*len(asks)+1)}
+	keys, args := 0, 0 // of one
+	for i, ask := range asks {
+		if in = add(in, ask); i == 0 {
+			keys, args = len(in.keys), len(in.args)
+		}
+		if len(in.keys) != keys*(i+1) || len(in.args) != args*(i+1) {
+			in.check(errUneven)
+		}
+	}
+	in.args = slices.Insert(in.args, 0, decimal(int64(keys)))
+	return in
 }
 
-// divide notes how many keys each lock has.
-func (in input) divide(locks int) { in.args[0] = decimal(int64(len(in.keys) / locks)) }
+var errUneven = refuse("not as many owners for each of several locks")
 
-// run is invoke with an input, and with more args.
-func (r *Redis) run(ctx context.Context, s script, in input, more ...string) (rueidis.RedisMessage, error) {
+// run is invoke with an input.
+func (r *Redis) run(ctx context.Context, s script, in input) (rueidis.RedisMessage, error) {
 	if in.wrong != nil {
 		return rueidis.RedisMessage{}, *in.wrong
 	}
-	return r.invoke(ctx, s, len(in.keys), append(append(in.keys, in.args...), more...)...)
+	return r.invoke(ctx, s, len(in.keys), append(in.keys, in.args...)...)
 }
 
-// runEach runs a script that does with each of some locks what another does with one
-// (parts/each.lua), and takes in their answers.
-func runEach[T any](ctx context.Context, r *Redis, s script, locks int, in input, results []Result[T], parse func(rueidis.RedisMessage, error) (T, error)) error {
-	in.divide(locks)
-	m, err := r.run(ctx, s, in)
+// runEach does with each of asks by itself what s does with one, and fills results. For add see forEach.
+func runEach[A, T any](ctx context.Context, r *Redis, s script, asks []A, add func(input, A) input, results []Result[T], parse parser[T]) error {
+	m, err := r.run(ctx, *s.each, forEach(asks, add))
 	return parseEach(m, err, len(results), func(i int, m rueidis.RedisMessage, refused error) (err error) {
 		results[i].Err = refused
 		if refused == nil {

@@ -221,8 +221,12 @@ func TestFairReleaseEach(t *testing.T) {
 	require.Len(t, r.messages(), 1)
 	require.Zero(t, number(t, r.s, "EXISTS", "alone"))
 
+	for i := range holds {
+		holds[i].Doubt, holds[i].Served = true, []string{ofA(8)}
+	}
 	require.NoError(t, f.ReleaseEach(bounded(t), holds, results)) // again: nobody is served
 	require.Equal(t, Result[FairReply]{}, results[0])
+	require.True(t, must(f.Acquire(bounded(t), AcquireRequest{"free", ofA(9), lease}))(t).Gone)
 	r.requireHeld(ofA(2), grantLease)
 	r.requireSaid()
 }

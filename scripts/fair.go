@@ -1,6 +1,7 @@
 package scripts
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -11,14 +12,11 @@ import (
 )
 
 var (
-	fairAcquire      = load("fair/acquire.lua")
-	fairAcquireEach  = loadEach("fair/acquire.lua")
+	fairAcquire      = loadEach("fair/acquire.lua")
 	fairEnter        = load("fair/enter.lua")
 	fairConfirm      = load("fair/confirm.lua")
-	fairRelease      = load("fair/release.lua")
-	fairReleaseEach  = loadEach("fair/release.lua")
-	fairLeave        = load("fair/leave.lua")
-	fairLeaveEach    = loadEach("fair/leave.lua")
+	fairRelease      = loadEach("fair/release.lua")
+	fairLeave        = loadEach("fair/leave.lua")
 	fairHeartbeat    = load("fair/heartbeat.lua")
 	fairForceRelease = load("fair/force_release.lua")
 	fairInspect      = showing("fair/inspect.lua")
@@ -98,6 +96,15 @@ func (f *Fair) Acquire(ctx context.Context, a AcquireRequest) (AcquireReply, err
 	return f.redis.take(ctx, parseAcquired, fairAcquire, f.acquireInput(forOne(), a))
 }
 
+// AcquireEach does what Acquire does for each of asks by itself, and fills results, one for each.
+func (f *Fair) AcquireEach(ctx context.Context, asks []AcquireRequest, results []Result[AcquireReply]) error {
+	return runEach(ctx, f.redis, fairAcquire, asks, f.acquireInput, results, parseAcquired)
+}
+
+func (f *Fair) acquireInput(in input, a AcquireRequest) input {
+	return f.about(in, checkHold(a.Key, a.Owner, a.Lease), a.Key, []string{a.Owner}, a.Owner, millis(a.Lease), f.redis.one)
+}
+
 // OwnerState is the state of an owner that enters a queue.
 type OwnerState int8
 
@@ -125,9 +132,9 @@ type EnterReply struct {
 // waits keeps its place. Ahead is how far Heartbeat must keep their scores ahead of the server's
 // clock.
 func (f *Fair) Enter(ctx context.Context, key string, owners ...string) (EnterReply, error) {
-	in := f.about(forOne(), CheckKey(key), key, owners)
+	in := f.about(forOne(), CheckKey(key), key, owners, owners...)
 	in.args[0] = f.labelled
-	m, err := f.redis.run(ctx, withMistake(fairEnter), in, owners...)
+	m, err := f.redis.run(ctx, fairEnter, in)
 	return parseEntered(m, err, len(owners))
 }
 
@@ -147,7 +154,23 @@ type FairReleaseRequest struct {
 // Release ends a hold like [Redis.Release], and gives the key to the next waiter. A grant to a waiter
 // of this client is lost with the reply; Heartbeat finds it.
 func (f *Fair) Release(ctx context.Context, h FairReleaseRequest) (FairReply, error) {
-	return parsePassed(f.redis.run(ctx, fairRelease, f.releaseInput(forOne(), h), h.Served...))
+	return parsePassed(f.redis.run(ctx, fairRelease, f.releaseInput(forOne(), h)))
+}
+
+// ReleaseEach does what Release does for each of holds by itself, and fills results, one for each. They
+// have served equally many members, and all of them are in doubt or none.
+func (f *Fair) ReleaseEach(ctx context.Context, holds []FairReleaseRequest, results []Result[FairReply]) error {
+	return runEach(ctx, f.redis, fairRelease, holds, f.releaseInput, results, parsePassed)
+}
+
+func (f *Fair) releaseInput(in input, h FairReleaseRequest) input {
+	var stones []string
+	if h.Doubt {
+		stones = []string{h.Owner}
+	}
+	in = f.about(in, cmp.Or(CheckKey(h.Key), checkLastFence(h.LastFence)), h.Key, stones, h.Owner, decimal(h.LastFence))
+	in.args = append(in.args, h.Served...)
+	return in
 }
 
 // LeaveRequest names owners to give up, wherever they are: in the queue or holding the key.
@@ -159,7 +182,19 @@ type LeaveRequest struct {
 
 // Leave gives up owners. It may be repeated; for grants see Release.
 func (f *Fair) Leave(ctx context.Context, l LeaveRequest) (FairReply, error) {
-	return parsePassed(f.redis.run(ctx, fairLeave, f.about(forOne(), CheckKey(l.Key), l.Key, l.InDoubt, l.InDoubt...), l.Others...))
+	return parsePassed(f.redis.run(ctx, fairLeave, f.leaveInput(forOne(), l)))
+}
+
+// LeaveEach does what Leave does for each of asks by itself, and fills results, one for each. Each names
+// as many owners, and as many of them in doubt, as the others.
+func (f *Fair) LeaveEach(ctx context.Context, asks []LeaveRequest, results []Result[FairReply]) error {
+	return runEach(ctx, f.redis, fairLeave, asks, f.leaveInput, results, parsePassed)
+}
+
+func (f *Fair) leaveInput(in input, l LeaveRequest) input {
+	in = f.about(in, CheckKey(l.Key), l.Key, l.InDoubt, l.InDoubt...)
+	in.args = append(in.args, l.Others...)
+	return in
 }
 
 // Confirm sets the lease of an owner that was granted key to lease from now and

@@ -92,7 +92,7 @@ func (f *Fair) InspectEach(ctx context.Context, names []string) ([]Result[Holder
 
 // inspectEach runs s for each of names, as a call of its own among those of others. It asks again
 // for what a server does not accept, as the server does not know s yet or a slot moves.
-func (r *Redis) inspectEach(ctx context.Context, s script, names []string, keys func(name string) []string, parse func(rueidis.RedisMessage, error) (Holder, error)) ([]Result[Holder], error) {
+func (r *Redis) inspectEach(ctx context.Context, s script, names []string, keys func(name string) []string, parse parser[Holder]) ([]Result[Holder], error) {
 	results := make([]Result[Holder], len(names))
 	take := func(i int, m rueidis.RedisMessage, err error) error {
 		results[i].Value, results[i].Err = parse(m, err)

@@ -14,6 +14,7 @@ import (
 type script struct {
 	text, sha string
 	sharded   *script // with the shard channels of a Redis Cluster; nil: it has no channels
+	each      *script // does with each of many locks what this one does with one; nil: there is none
 	renews    bool    // holds, of several keys perhaps; set by renewEach
 	shows     bool    // labels, which stand in its reply; set by showing
 }
@@ -49,8 +50,8 @@ func showing(file string) script {
 	return s
 }
 
-// each is the text of a script that does with each of many locks what the script of a file does with one.
-const each = `-- %[1]s_each: %[1]s for many locks, each by itself.
+// eachText is the text of a script that does with each of many locks what the script of a file does with one.
+const eachText = `-- %[1]s_each: %[1]s for many locks, each by itself.
 -- Repeat: safe, as %[1]s.
 local function one(KEYS, ARGV)
   --@include %[2]s
@@ -58,9 +59,11 @@ end
 --@include parts/each.lua
 `
 
-// loadEach returns that script for a file.
+// loadEach returns the script of a file, which has that one as its each.
 func loadEach(file string) script {
-	return note(nameOf(file)+"_each", fmt.Sprintf(each, nameOf(file), file))
+	s, each := load(file), note(nameOf(file)+"_each", fmt.Sprintf(eachText, nameOf(file), file))
+	s.each = &each
+	return s
 }
 
 func nameOf(file string) string {

@@ -31,11 +31,16 @@ type FenceSource struct {
 // node without restart guard. It never sends a script's text to a guarded node, which
 // might have restarted: it has no vote instead.
 func (r *Redis) AcquireVoted(ctx context.Context, vote *Vote, fenced bool, asks []AcquireRequest, nodeReplies []NodeReply) error {
-	in := r.acquireInput(forMany(len(asks), 3, 3), fenced, Fencing{}, asks...)
+	in := forEach(asks, func(in input, a AcquireRequest) input {
+		in = r.acquireInput(in, sentFencing{}, a)
+		if fenced {
+			in.keys = append(in.keys, counter(a.Key))
+		}
+		return in
+	})
 	if in.wrong != nil {
 		return *in.wrong
 	}
-	in.divide(len(asks))
 	in.keys = append(in.keys, marker)
 	if !vote.guarded() {
 		m, err := r.run(ctx, quorumAcquire, in)

@@ -158,6 +158,7 @@ func (r *Redis) invokeFor(ctx context.Context, key string, s script, keys int, a
 type sender func(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult
 
 func (r *Redis) invokeBy(ctx context.Context, do sender, s script, keys int, args []string) (rueidis.RedisMessage, error) {
+	s = withMistake(s)
 	if r.Cluster != nil {
 		return r.invokeInCluster(ctx, do, s, keys, args)
 	}

@@ -6,8 +6,7 @@ import (
 )
 
 var (
-	release      = load("plain/release.lua")
-	releaseEach  = loadEach("plain/release.lua")
+	release      = loadEach("plain/release.lua")
 	forceRelease = load("plain/force_release.lua")
 )
 
@@ -51,16 +50,14 @@ func (h ReleaseRequest) args() (other, channel, more string, err error) {
 
 // ReleaseEach does what Release does for each of holds by itself, and fills results, one for each.
 func (r *Redis) ReleaseEach(ctx context.Context, holds []ReleaseRequest, results []Result[ReleaseReply]) error {
-	return runEach(ctx, r, releaseEach, len(holds), releaseInput(forMany(len(holds), 2, 3), holds...), results, parseReleased)
+	return runEach(ctx, r, release, holds, releaseInput, results, parseReleased)
 }
 
-// releaseInput adds to in what release is sent for each of holds.
-func releaseInput(in input, holds ...ReleaseRequest) input {
-	for _, h := range holds {
-		other, channel, more, err := h.args()
-		in.check(err)
-		in.keys, in.args = append(in.keys, h.Key, other), append(in.args, h.Owner, channel, more)
-	}
+// releaseInput adds to in what release is sent.
+func releaseInput(in input, h ReleaseRequest) input {
+	other, channel, more, err := h.args()
+	in.check(err)
+	in.keys, in.args = append(in.keys, h.Key, other), append(in.args, h.Owner, channel, more)
 	return in
 }
 

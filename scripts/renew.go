@@ -43,7 +43,7 @@ var renewArgs = sync.Pool{New: func() any { return new([]string) }}
 // two more round trips, and 21 calls instead of one. So do keys of a moving slot of a Redis
 // Cluster, of which each node has some; they cost up to 111 calls.
 func (r *Redis) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
-	return r.renewEach(ctx, renewScript{script: withMistake(renew)}, lease, keys, owners, answers)
+	return r.renewEach(ctx, renewScript{script: renew}, lease, keys, owners, answers)
 }
 
 // renewEach is Renew for holds of any kind.

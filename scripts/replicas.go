@@ -51,11 +51,8 @@ func (r *Redis) write(ctx context.Context, s script, keys int, args ...string) (
 	return reply, short, err
 }
 
-// parser reads the reply to an acquire.
-type parser func(rueidis.RedisMessage, error) (AcquireReply, error)
-
 // take is write for an acquire, whose reply is for parse.
-func (r *Redis) take(ctx context.Context, parse parser, s script, in input) (AcquireReply, error) {
+func (r *Redis) take(ctx context.Context, parse parser[AcquireReply], s script, in input) (AcquireReply, error) {
 	if in.wrong != nil {
 		return AcquireReply{}, *in.wrong
 	}

@@ -17,7 +17,8 @@ import (
 // Unknown.
 var errReply = errors.New("unexpected reply from Redis")
 
-// The parsers take what invoke returns. An error goes through, with a zero value.
+// parser takes what invoke returns. An error goes through, with a zero value.
+type parser[T any] func(rueidis.RedisMessage, error) (T, error)
 
 // parseAcquired accepts a hold with fence numbers and without.
 func parseAcquired(m rueidis.RedisMessage, err error) (AcquireReply, error) {

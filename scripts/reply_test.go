@@ -91,7 +91,7 @@ func FuzzReplies(f *testing.F) {
 			require.True(t, g.Owner != "" || g.Lease == 0 && g.FenceEnd == 0 && g.Members == nil)
 			require.True(t, g.Fence >= 0 && g.Fence <= g.FenceEnd && g.Lease >= 0)
 		}
-		for name, parse := range map[string]func(rueidis.RedisMessage, error) (AcquireReply, error){
+		for name, parse := range map[string]parser[AcquireReply]{
 			"acquired": parseAcquired, "fenced": parseFenced, "confirmed": parseConfirmed,
 		} {
 			a, err := parse(m, nil)

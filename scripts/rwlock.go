@@ -11,10 +11,8 @@ import (
 )
 
 var (
-	rwlockAcquire      = load("rwlock/acquire.lua")
-	rwlockAcquireEach  = loadEach("rwlock/acquire.lua")
-	rwlockRelease      = load("rwlock/release.lua")
-	rwlockReleaseEach  = loadEach("rwlock/release.lua")
+	rwlockAcquire      = loadEach("rwlock/acquire.lua")
+	rwlockRelease      = loadEach("rwlock/release.lua")
 	rwlockRenew        = load("rwlock/renew.lua")
 	rwlockSetEntries   = load("rwlock/set_entries.lua")
 	rwlockInspect      = showing("rwlock/inspect.lua")
@@ -58,29 +56,25 @@ func checkWish(d time.Duration) error {
 // go first, it changes nothing but the wish of the client. It may be repeated like [Redis.Acquire];
 // Release in doubt undoes what an unanswered call may have done.
 func (r *RWLock) Acquire(ctx context.Context, f Fencing, a RWLockAcquireRequest) (AcquireReply, error) {
-	return r.redis.take(ctx, parserOf(f), withMistake(rwlockAcquire), r.acquireInput(forOne(), f, a))
+	s := f.sent()
+	return r.redis.take(ctx, s.parse, rwlockAcquire, r.acquireInput(forOne(), s, a))
 }
 
 // AcquireEach does what Acquire does for each of asks by itself, and fills results, one for each.
 func (r *RWLock) AcquireEach(ctx context.Context, f Fencing, asks []RWLockAcquireRequest, results []Result[AcquireReply]) error {
-	return runEach(ctx, r.redis, withMistake(rwlockAcquireEach), len(asks), r.acquireInput(forMany(len(asks), 6, 8), f, asks...), results, parserOf(f))
+	s := f.sent()
+	return runEach(ctx, r.redis, rwlockAcquire, asks, func(in input, a RWLockAcquireRequest) input { return r.acquireInput(in, s, a) }, results, s.parse)
 }
 
-// acquireInput adds to in what acquire is sent for each of asks.
-func (r *RWLock) acquireInput(in input, f Fencing, asks ...RWLockAcquireRequest) input {
-	in.check(checkFencing(f))
-	for _, a := range asks {
-		in.check(checkHold(a.Key, a.Owner, a.Lease), checkWish(a.Wish))
-		if f.Reserve != 0 && a.Beside != "" {
-			in.check(refuse("fencing: a reader beside a writer has the fence of that one"))
-		}
-		in.keys = append(in.keys, a.Key, tombstone(a.Key, a.Owner), timeout(a.Key, a.Owner), wishes(a.Key), absentKey(a.Key))
-		in.args = append(in.args, a.Owner, millis(a.Lease), r.redis.one, r.client, millis(a.Wish), a.Beside)
-		if f.Reserve != 0 {
-			in.keys, in.args = append(in.keys, counter(a.Key)), append(in.args, decimal(f.Reserve), millis(f.Expiry))
-		}
+// acquireInput adds to in what acquire is sent.
+func (r *RWLock) acquireInput(in input, s sentFencing, a RWLockAcquireRequest) input {
+	in.check(checkHold(a.Key, a.Owner, a.Lease), checkWish(a.Wish))
+	if s.reserve != "" && a.Beside != "" {
+		in.check(refuse("fencing: a reader beside a writer has the fence of that one"))
 	}
-	return in
+	in.keys = append(in.keys, a.Key, tombstone(a.Key, a.Owner), timeout(a.Key, a.Owner), wishes(a.Key), absentKey(a.Key))
+	in.args = append(in.args, a.Owner, millis(a.Lease), r.redis.one, r.client, millis(a.Wish), a.Beside)
+	return in.fenced(s, a.Key)
 }
 
 // RWLockReleaseRequest is a hold of a read/write lock that is to end.
@@ -96,23 +90,21 @@ func (r *RWLock) Release(ctx context.Context, h RWLockReleaseRequest) (ReleaseRe
 
 // ReleaseEach does what Release does for each of holds by itself, and fills results, one for each.
 func (r *RWLock) ReleaseEach(ctx context.Context, holds []RWLockReleaseRequest, results []Result[ReleaseReply]) error {
-	return runEach(ctx, r.redis, rwlockReleaseEach, len(holds), r.releaseInput(forMany(len(holds), 5, 5), holds...), results, parseReleased)
+	return runEach(ctx, r.redis, rwlockRelease, holds, r.releaseInput, results, parseReleased)
 }
 
-// releaseInput adds to in what release is sent for each of holds.
-func (r *RWLock) releaseInput(in input, holds ...RWLockReleaseRequest) input {
-	for _, h := range holds {
-		other, _, more, err := h.args()
-		in.check(err, checkWish(h.Wish))
-		in.keys = append(in.keys, h.Key, timeout(h.Key, h.Owner), wishes(h.Key), absentKey(h.Key), other)
-		in.args = append(in.args, h.Owner, RWLockChannel(h.Key), more, r.client, millis(h.Wish))
-	}
+// releaseInput adds to in what release is sent.
+func (r *RWLock) releaseInput(in input, h RWLockReleaseRequest) input {
+	other, _, more, err := h.args()
+	in.check(err, checkWish(h.Wish))
+	in.keys = append(in.keys, h.Key, timeout(h.Key, h.Owner), wishes(h.Key), absentKey(h.Key), other)
+	in.args = append(in.args, h.Owner, RWLockChannel(h.Key), more, r.client, millis(h.Wish))
 	return in
 }
 
 // Renew is [Redis.Renew]. A hold whose field or whose timeout key has gone is NotOurs.
 func (r *RWLock) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
-	return r.redis.renewEach(ctx, renewScript{script: withMistake(rwlockRenew), more: timeout}, lease, keys, owners, answers)
+	return r.redis.renewEach(ctx, renewScript{script: rwlockRenew, more: timeout}, lease, keys, owners, answers)
 }
 
 // SetEntries is [Redis.SetEntries], up to 99 999 entries.

@@ -12,11 +12,9 @@ import (
 )
 
 var (
-	semaphoreAcquire      = load("semaphore/acquire.lua")
-	semaphoreAcquireEach  = loadEach("semaphore/acquire.lua")
+	semaphoreAcquire      = loadEach("semaphore/acquire.lua")
 	semaphoreRenew        = load("semaphore/renew.lua")
-	semaphoreRelease      = load("semaphore/release.lua")
-	semaphoreReleaseEach  = loadEach("semaphore/release.lua")
+	semaphoreRelease      = loadEach("semaphore/release.lua")
 	semaphoreForceRelease = load("semaphore/force_release.lua")
 	semaphoreSetEntries   = load("semaphore/set_entries.lua")
 	semaphoreInspect      = showing("semaphore/inspect.lua")
@@ -48,27 +46,25 @@ func permitRecord(key string) string { return named(check.PermitsPrefix, key) }
 // It may be repeated like [Redis.Acquire]; Release in doubt undoes what an unanswered call may have
 // done.
 func (p *Semaphore) Acquire(ctx context.Context, a AcquireRequest) (AcquireReply, error) {
-	return p.redis.take(ctx, parsePermit, withMistake(semaphoreAcquire), p.acquireInput(forOne(), a))
+	return p.redis.take(ctx, parsePermit, semaphoreAcquire, p.acquireInput(forOne(), a))
 }
 
 // AcquireEach does what Acquire does for each of asks by itself, and fills results, one for each.
 func (p *Semaphore) AcquireEach(ctx context.Context, asks []AcquireRequest, results []Result[AcquireReply]) error {
-	return runEach(ctx, p.redis, withMistake(semaphoreAcquireEach), len(asks), p.acquireInput(forMany(len(asks), 3, 4), asks...), results, parsePermit)
+	return runEach(ctx, p.redis, semaphoreAcquire, asks, p.acquireInput, results, parsePermit)
 }
 
-// acquireInput adds to in what acquire is sent for each of asks.
-func (p *Semaphore) acquireInput(in input, asks ...AcquireRequest) input {
-	for _, a := range asks {
-		in.check(checkHold(a.Key, a.Owner, a.Lease))
-		in.keys = append(in.keys, a.Key, permitRecord(a.Key), tombstone(a.Key, a.Owner))
-		in.args = append(in.args, a.Owner, millis(a.Lease), p.text, p.redis.one)
-	}
+// acquireInput adds to in what acquire is sent.
+func (p *Semaphore) acquireInput(in input, a AcquireRequest) input {
+	in.check(checkHold(a.Key, a.Owner, a.Lease))
+	in.keys = append(in.keys, a.Key, permitRecord(a.Key), tombstone(a.Key, a.Owner))
+	in.args = append(in.args, a.Owner, millis(a.Lease), p.text, p.redis.one)
 	return in
 }
 
 // Renew is [Redis.Renew]. A lease that has ended is NotOurs.
 func (p *Semaphore) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
-	return p.redis.renewEach(ctx, renewScript{withMistake(semaphoreRenew), func(key, _ string) string { return permitRecord(key) }, p.text}, lease, keys, owners, answers)
+	return p.redis.renewEach(ctx, renewScript{semaphoreRenew, func(key, _ string) string { return permitRecord(key) }, p.text}, lease, keys, owners, answers)
 }
 
 // Release ends a hold like [Redis.Release].
@@ -78,16 +74,14 @@ func (p *Semaphore) Release(ctx context.Context, h ReleaseRequest) (ReleaseReply
 
 // ReleaseEach does what Release does for each of holds by itself, and fills results, one for each.
 func (p *Semaphore) ReleaseEach(ctx context.Context, holds []ReleaseRequest, results []Result[ReleaseReply]) error {
-	return runEach(ctx, p.redis, semaphoreReleaseEach, len(holds), p.releaseInput(forMany(len(holds), 3, 3), holds...), results, parseReleased)
+	return runEach(ctx, p.redis, semaphoreRelease, holds, p.releaseInput, results, parseReleased)
 }
 
-// releaseInput adds to in what release is sent for each of holds.
-func (p *Semaphore) releaseInput(in input, holds ...ReleaseRequest) input {
-	for _, h := range holds {
-		other, _, more, err := h.args()
-		in.check(err)
-		in.keys, in.args = append(in.keys, h.Key, permitRecord(h.Key), other), append(in.args, h.Owner, SemaphoreChannel(h.Key), more)
-	}
+// releaseInput adds to in what release is sent.
+func (p *Semaphore) releaseInput(in input, h ReleaseRequest) input {
+	other, _, more, err := h.args()
+	in.check(err)
+	in.keys, in.args = append(in.keys, h.Key, permitRecord(h.Key), other), append(in.args, h.Owner, SemaphoreChannel(h.Key), more)
 	return in
 }
 
