@@ -174,10 +174,10 @@ func TestF8_BadArguments(t *testing.T) {
 	for _, d := range []time.Duration{0, -1, -time.Second, time.Millisecond, 100*time.Millisecond - 1, 30*time.Second + 1,
 		30 * time.Second / 7, 101 * 365 * 24 * time.Hour} {
 		hold("lease", ofA(1), d)
-		refused("lease", CheckLease(d), n.Renew(ctx, d, []string{"k"}, []string{ownA}, make([]Answer, 1)))
+		refused("lease", checkLease(d), n.Renew(ctx, d, []string{"k"}, []string{ownA}, make([]Answer, 1)))
 	}
-	require.NoError(t, CheckLease(100*time.Millisecond))
-	require.NoError(t, CheckLease(100*365*24*time.Hour))
+	require.NoError(t, checkLease(100*time.Millisecond))
+	require.NoError(t, checkLease(100*365*24*time.Hour))
 	require.NoError(t, CheckKey(long(1024)))
 	for _, f := range []Fencing{{Reserve: -1}, {Reserve: 1e9}, {Reserve: 1, Expiry: -1}, {Reserve: 1, Expiry: time.Microsecond}} {
 		ask := AcquireRequest{"k", ownA, lease}

@@ -31,10 +31,10 @@ func refuse(format string, args ...any) error { return notSent{errs.Invalid(form
 // in names. Any other bytes will do.
 func CheckKey(key string) error { return unsent(check.Key(key)) }
 
-// CheckLease returns an error that says what is wrong if d cannot be a lease:
+// checkLease returns an error that says what is wrong if d cannot be a lease:
 // it is shorter than 100 ms, longer than 100 years or not a whole number of
 // milliseconds, in which Redis counts.
-func CheckLease(d time.Duration) error {
+func checkLease(d time.Duration) error {
 	if err := check.Lease(d); err != nil {
 		return refuse("lease: %w", err)
 	}
@@ -48,7 +48,7 @@ func checkHold(key, owner string, lease time.Duration) error {
 	if owner == "" {
 		return refuse("owner is empty")
 	}
-	return CheckLease(lease)
+	return checkLease(lease)
 }
 
 func checkLastFence(last int64) error {

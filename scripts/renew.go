@@ -50,7 +50,7 @@ func (r *Redis) Renew(ctx context.Context, lease time.Duration, keys, owners []s
 func (r *Redis) renewEach(ctx context.Context, by renewScript, lease time.Duration, keys, owners []string, answers []Answer) error {
 	clear(answers)
 	by.renews = true
-	if err := CheckLease(lease); err != nil {
+	if err := checkLease(lease); err != nil {
 		return err
 	}
 	if len(keys) == 0 || len(owners) != len(keys) || len(answers) != len(keys) {
