@@ -14,7 +14,7 @@ import (
 // Inspect returns the holder of key on a quorum of nodes, or the zero Holder.
 func (q *Quorum) Inspect(ctx context.Context, key string) (scripts.Holder, error) {
 	replies, err := all(ctx, q, q.quorum, func(n *node) (scripts.Holder, error) {
-		return call(q.bounded(0), n, func(ctx context.Context) (scripts.Holder, error) { return n.script.Inspect(ctx, key) })
+		return call(n, 0, func(ctx context.Context) (scripts.Holder, error) { return n.script.Inspect(ctx, key) })
 	})
 	if held := q.agreed(replies); held.Owner != "" {
 		return held, nil
@@ -45,7 +45,7 @@ func (q *Quorum) agreed(replies []scripts.Holder) scripts.Holder {
 // is not known whether a quorum still has a hold. It goes on after the end of ctx, unheard.
 func (q *Quorum) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
 	replies, err := all(ctx, q, q.quorum, func(n *node) (bool, error) {
-		return call(q.bounded(0), n, func(ctx context.Context) (bool, error) { return n.script.ForceRelease(ctx, key) })
+		return call(n, 0, func(ctx context.Context) (bool, error) { return n.script.ForceRelease(ctx, key) })
 	})
 	if e := (*Error)(nil); errors.As(err, &e) && e.yes > 0 {
 		e.outcome = scripts.Unknown

@@ -15,7 +15,7 @@ func (n *node) ask(h *hold, fenced bool, done func(*node, scripts.NodeReply, err
 	case !h.start(n):
 		done(n, scripts.NodeReply{}, errOver)
 	default:
-		n.asks.add(fenced, item[scripts.NodeReply]{h, done}, n.hurries(h))
+		n.asks.add(fenced, item[scripts.NodeReply]{h, done}, n.q.hurries(h.lease))
 	}
 }
 

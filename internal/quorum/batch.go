@@ -48,7 +48,7 @@ func (b *batcher[K, R]) add(kind K, i item[R], alone bool) {
 // send closes a batch and makes its call.
 func (b *batcher[K, R]) send(c *batch.Call[K, item[R], struct{}]) {
 	b.Close(c)
-	replies, err := callFor(len(c.Asks), b.n.q.bounded(c.Asks[0].hold.lease), b.n, func(ctx context.Context) ([]R, error) {
+	replies, err := callFor(len(c.Asks), b.n, c.Asks[0].hold.lease, func(ctx context.Context) ([]R, error) {
 		return b.call(ctx, c.Kind, c.Asks)
 	})
 	if len(c.Asks) > 1 && scripts.Replied(err) && scripts.OutcomeOf(err) == scripts.Refused {
@@ -69,6 +69,3 @@ func (b *batcher[K, R]) answer(items []item[R], replies []R, err error) {
 		a.done(b.n, one, b.note(a.hold, one, err))
 	}
 }
-
-// hurries reports whether calls for a hold have a shorter timeout, and so join no batch.
-func (n *node) hurries(h *hold) bool { return h.lease/10 < n.q.NodeTimeout }

@@ -128,7 +128,7 @@ func (n *node) endNow(end ending) {
 	} else if n.away() {
 		end.done(n, released{}, errAway)
 	} else {
-		n.ends.add(struct{}{}, end, n.hurries(end.hold))
+		n.ends.add(struct{}{}, end, n.q.hurries(end.hold.lease))
 	}
 }
 

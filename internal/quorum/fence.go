@@ -129,7 +129,7 @@ func (n *node) raise(h *hold) error {
 	if last == 0 {
 		return nil
 	}
-	ours, err := call(n.q.bounded(h.lease), n, func(ctx context.Context) (bool, error) {
+	ours, err := call(n, h.lease, func(ctx context.Context) (bool, error) {
 		return n.script.WriteFence(ctx, h.key, h.owner, last, *n.q.FenceExpiry)
 	})
 	if err == nil && !ours {

@@ -28,37 +28,19 @@ type guard struct {
 // lease, so that their next round takes no longer than any other. It bounds the wait for a
 // node like any call. The wait also ends with ctx, the checks do not.
 func (q *Quorum) checkNodes(ctx context.Context) {
-	if !q.checked.Load() {
-		q.checkAll(ctx, q.nodes)
-		q.checked.Store(true)
-	}
-	var stale []*node
+	due, first := []*node(nil), !q.checked.Load()
 	for _, n := range q.nodes {
-		if n.stale() && !n.away() {
-			stale = append(stale, n)
+		if first || n.stale() && !n.away() {
+			due = append(due, n)
 		}
 	}
-	q.checkAll(ctx, stale)
-}
-
-func (q *Quorum) checkAll(ctx context.Context, nodes []*node) {
-	if len(nodes) == 0 {
+	if due == nil {
 		return
 	}
-	bounded, came := calls.After(q.bounds.Base, q.NodeTimeout), make(chan answer[*scripts.Vote], len(nodes))
-	for _, n := range nodes {
-		if !q.spawn(func() {
-			vote, err := call(bounded, n, n.voting)
-			came <- answer[*scripts.Vote]{n, vote, err}
-		}) {
-			return
-		}
+	for range each(ctx, q, due, func(n *node) (*scripts.Vote, error) { return call(n, 0, n.voting) }) {
+		// until all have answered
 	}
-	for range nodes {
-		if _, ok := next(ctx, came); !ok {
-			return
-		}
-	}
+	q.checked.Store(true)
 }
 
 // voting returns the vote of the node, after a check if it is not known. Concurrent calls
@@ -163,7 +145,7 @@ func (n *node) refresh(vote *scripts.Vote) {
 		return
 	}
 	n.q.spawn(func() {
-		good, err := call(n.q.bounded(0), n, func(ctx context.Context) (bool, error) {
+		good, err := call(n, 0, func(ctx context.Context) (bool, error) {
 			reply, good, err := n.script.CheckVote(ctx, vote, n.q.deployment())
 			return good && n.fit(reply) == nil, err
 		})

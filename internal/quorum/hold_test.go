@@ -156,7 +156,7 @@ func TestShortLeasesMakeNoNodeAway(t *testing.T) {
 		c := r.warm()
 		n := c.nodes[0]
 		for range awayAfter {
-			_, err := call(c.bounded(100*time.Millisecond), n, func(ctx context.Context) (struct{}, error) {
+			_, err := call(n, 100*time.Millisecond, func(ctx context.Context) (struct{}, error) {
 				<-ctx.Done()
 				return struct{}{}, ctx.Err()
 			})

@@ -25,7 +25,7 @@ func (q *Quorum) Scans(_ context.Context, match string) ([]scripts.Scan, error) 
 				return page, r.err
 			}
 			cursor := r.cursor // the call may outlast this round
-			page, err = call(q.bounded(0), n, func(ctx context.Context) (scripts.Page, error) {
+			page, err = call(n, 0, func(ctx context.Context) (scripts.Page, error) {
 				scans, err := n.script.Scans(ctx, match)
 				if err != nil {
 					return scripts.Page{}, err
@@ -50,7 +50,7 @@ func (q *Quorum) Scans(_ context.Context, match string) ([]scripts.Scan, error) 
 // InspectEach returns what Inspect does, for each of names. It costs one round trip to each node.
 func (q *Quorum) InspectEach(ctx context.Context, names []string) ([]scripts.Result[scripts.Holder], error) {
 	replies, err := all(ctx, q, q.quorum, func(n *node) ([]scripts.Result[scripts.Holder], error) {
-		return call(q.bounded(0), n, func(ctx context.Context) ([]scripts.Result[scripts.Holder], error) {
+		return call(n, 0, func(ctx context.Context) ([]scripts.Result[scripts.Holder], error) {
 			return n.script.InspectEach(ctx, names)
 		})
 	})

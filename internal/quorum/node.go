@@ -119,15 +119,17 @@ func (n *node) back() {
 	n.isAway.Store(false)
 }
 
-// call makes one call to a node. It returns when ctx ends, even while rueidis waits for a dial
-// (which it cannot if the node has just answered).
-func call[T any](ctx context.Context, n *node, f func(context.Context) (T, error)) (value T, err error) {
-	return callFor(1, ctx, n, f)
+// call makes one call to a node, about a hold with this lease; 0: any lease. It returns when the
+// context of f ends, even while rueidis waits for a dial (which it cannot if the node has just
+// answered).
+func call[T any](n *node, lease time.Duration, f func(context.Context) (T, error)) (T, error) {
+	return callFor(1, n, lease, f)
 }
 
 // callFor is call for the members of a batch. With several, it always uses a goroutine, so
 // that they do not all wait for a dial.
-func callFor[T any](sharers int, ctx context.Context, n *node, f func(context.Context) (T, error)) (value T, err error) {
+func callFor[T any](sharers int, n *node, lease time.Duration, f func(context.Context) (T, error)) (value T, err error) {
+	ctx := n.q.bounded(lease)
 	if sharers == 1 && n.fresh() {
 		value, err = f(ctx)
 	} else {
@@ -135,8 +137,8 @@ func callFor[T any](sharers int, ctx context.Context, n *node, f func(context.Co
 	}
 	if err != nil && ctx.Err() != nil {
 		err = calls.ErrNoAnswer
-		if _, short := ctx.(hurried); short {
-			return value, err
+		if n.q.hurries(lease) {
+			return value, err // which does not mean that the node is away
 		}
 	}
 	n.observe(err)
@@ -153,14 +155,14 @@ func detach[T any](ctx context.Context, n *node, f func(context.Context) (T, err
 	}, f)
 }
 
-// hurried is the context of calls with a shorter timeout. One without an answer does not
-// mean that the node is away.
-type hurried struct{ context.Context }
-
-// bounded is the context of calls to nodes about a hold with this lease; 0: any lease.
+// bounded is the context of a call to a node about a hold with this lease.
 func (q *Quorum) bounded(lease time.Duration) context.Context {
-	if short := lease / 10; lease > 0 && short < q.NodeTimeout {
-		return hurried{calls.After(q.bounds.Base, short)}
+	if q.hurries(lease) {
+		return calls.After(q.bounds.Base, lease/10)
 	}
 	return q.bounds.Context()
 }
+
+// hurries reports whether calls about a hold with this lease have a shorter timeout, and so join no
+// batch.
+func (q *Quorum) hurries(lease time.Duration) bool { return lease > 0 && lease/10 < q.NodeTimeout }

@@ -72,7 +72,7 @@ func (rn *renewal) ask(n *node, lease time.Duration) error {
 		answers []scripts.Answer
 		vote    *scripts.Vote // nil: a yes does not count
 	}
-	a, err := call(rn.q.bounded(lease), n, func(ctx context.Context) (answer, error) {
+	a, err := call(n, lease, func(ctx context.Context) (answer, error) {
 		vote, _ := n.voting(ctx) // without one, only "not ours" counts
 		a := answer{answers: make([]scripts.Answer, len(rn.keys))}
 		n.extends()
@@ -195,7 +195,7 @@ func (n *node) setEntries(h *hold, entries scripts.Entries) (ours bool, err erro
 	if n.away() {
 		return false, n.absence()
 	}
-	return call(n.q.bounded(h.lease), n, func(ctx context.Context) (bool, error) {
+	return call(n, h.lease, func(ctx context.Context) (bool, error) {
 		return n.script.SetEntries(ctx, h.key, h.owner, entries)
 	})
 }

@@ -78,7 +78,7 @@ func (n *node) repairer() {
 	for {
 		jobs := n.pick()
 		if n.away() {
-			_, _ = call(n.q.bounded(0), n, func(ctx context.Context) (struct{}, error) {
+			_, _ = call(n, 0, func(ctx context.Context) (struct{}, error) {
 				return struct{}{}, n.script.Ping(ctx)
 			})
 		}
