@@ -23,9 +23,7 @@ type Calls struct {
 	lastAnswer atomic.Int64             // of the one server: when it last answered, since origin; 0: the last call failed
 	each       sync.Map                 // of servers by name: *atomic.Int64, as lastAnswer
 	block      bool                     // see Block; immutable
-	work       sync.WaitGroup           // calls of users, and of the background under way
-	mu         sync.Mutex
-	shut       bool // Go no longer does anything; guarded by mu
+	work       Tasks                    // calls of users, and of the background under way
 }
 
 // New returns the calls of a locker with the given lease. server names its server in
@@ -64,12 +62,7 @@ func (c *Calls) At(t time.Time) time.Duration { return t.Sub(c.origin) }
 // Go runs f in the background with a bounded context. Close waits for it. After Close, Go
 // does nothing and returns false.
 func (c *Calls) Go(f func(context.Context)) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.shut {
-		c.Background(func() { f(c.Context()) })
-	}
-	return !c.shut
+	return c.work.Run(func() { f(c.Context()) })
 }
 
 // Background runs f as work that Close waits for. Its caller is such work, is the
@@ -100,10 +93,7 @@ func (c *Calls) ServerOf(name string) string {
 func (c *Calls) Close(last func(), drain func(context.Context)) {
 	over := time.AfterFunc(2*c.Timeout, c.stop)
 	last()
-	c.mu.Lock()
-	c.shut = true
-	c.mu.Unlock()
-	c.work.Wait()
+	c.work.Shut()
 	drain(c.Base)
 	over.Stop()
 	c.stop()

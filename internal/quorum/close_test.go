@@ -36,7 +36,7 @@ func TestCloseLetsASharedReleaseArrive(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, reply.Ours)
 		closed := c.closing()
-		require.True(t, c.spawn(send))
+		require.True(t, c.work.Run(send))
 		<-closed
 		r.settles("", "", "")
 	})
@@ -73,9 +73,9 @@ func TestNothingShortIsBegunWhileClosing(t *testing.T) {
 			require.True(t, (<-beginAsk(n, h, false)).reply.OK)
 		}
 		goOn := make(chan struct{})
-		require.True(t, c.spawnShort(func() { <-goOn }))
+		require.True(t, c.short.Run(func() { <-goOn }))
 		closed := c.closing()
-		require.False(t, c.spawnShort(func() {}))
+		require.False(t, c.short.Run(func() {}))
 		c.giveUp(h, false)
 		r.settles("", "", "")
 		c.finish(kept, true, 0)

@@ -35,7 +35,7 @@ func each[T any](ctx context.Context, q *Quorum, nodes []*node, f func(*node) (T
 	return func(yield func(answer[T]) bool) {
 		came := make(chan answer[T], len(nodes))
 		for _, n := range nodes {
-			if !q.spawnShort(func() {
+			if !q.short.Run(func() {
 				reply, err := f(n)
 				came <- answer[T]{n, reply, err}
 			}) {

@@ -70,7 +70,7 @@ func (q *Quorum) Abandoned(_, owner string) {
 // until ctx ends, or can no longer succeed. It reports to remain each key that may be left on a
 // node.
 func (q *Quorum) Drain(ctx context.Context, remain func(key string, why error)) {
-	q.awaitShort()
+	q.short.Shut()
 	for _, n := range q.nodes {
 		for {
 			ends, hopeless := n.unended()
@@ -114,9 +114,15 @@ func (h *hold) outcome(q *Quorum) (reply scripts.ReleaseReply, enough, all bool)
 }
 
 // end makes one attempt to end a hold that is over on a node, after the acquires of it that
-// are flying there. It returns immediately. Close waits for it.
+// are flying there. It returns immediately. Close waits for it, unless it has begun.
 func (n *node) end(h *hold, done func(*node, released, error)) {
-	end := ending{h, n.q.awaited(done)}
+	end := ending{h, done}
+	if n.q.short.Begin() {
+		end.done = func(n *node, reply released, err error) {
+			defer n.q.short.Done()
+			done(n, reply, err)
+		}
+	}
 	if !h.await(n, end) {
 		n.endNow(end)
 	}

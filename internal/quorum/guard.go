@@ -79,7 +79,7 @@ func (n *node) known() (*scripts.Vote, <-chan struct{}, error) {
 		return nil, nil, g.why
 	case g.checking == nil:
 		checking := make(chan struct{})
-		if !n.q.spawn(func() { n.learn(checking) }) {
+		if !n.q.work.Run(func() { n.learn(checking) }) {
 			return nil, nil, errClosed
 		}
 		g.checking = checking
@@ -144,7 +144,7 @@ func (n *node) refresh(vote *scripts.Vote) {
 	if time.Duration(now-last) < n.q.Lease/2 || !n.guard.checked.CompareAndSwap(last, now) {
 		return
 	}
-	n.q.spawn(func() {
+	n.q.work.Run(func() {
 		good, err := call(n, 0, func(ctx context.Context) (bool, error) {
 			reply, good, err := n.script.CheckVote(ctx, vote, n.q.deployment())
 			return good && n.fit(reply) == nil, err

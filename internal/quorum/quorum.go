@@ -38,14 +38,11 @@ type Quorum struct {
 	calls   *calls.Calls // of the engine
 	bounds  calls.Bounds // of calls to nodes, which have at least four fifths of NodeTimeout
 	stop    context.CancelFunc
-	work    sync.WaitGroup // calls and repairers under way
-	short   sync.WaitGroup // calls that Close does not cut off
-	holds   sync.Map       // the live holds, and those with a round under way, by owner: *hold
-	rtt     calls.Average  // time of a round
-	checked atomic.Bool    // all nodes have been, see checkNodes
-	mu      sync.RWMutex
-	closing bool // no new short work; guarded by mu
-	closed  bool // no new work at all; guarded by mu
+	work    calls.Tasks   // calls and repairers
+	short   calls.Tasks   // of a call or two each, which Close does not cut off
+	holds   sync.Map      // the live holds, and those with a round under way, by owner: *hold
+	rtt     calls.Average // time of a round
+	checked atomic.Bool   // all nodes have been, see checkNodes
 }
 
 // New returns a quorum of the Redises of clients, which the caller closes. It makes no call.
@@ -75,58 +72,12 @@ func (q *Quorum) deployment() scripts.Deployment {
 // lostAt is how many nodes must say "not yours" so that no quorum can be left.
 func (q *Quorum) lostAt() int { return len(q.nodes) - q.quorum + 1 }
 
-// awaitShort waits for short work; no other begins.
-func (q *Quorum) awaitShort() {
-	q.mu.Lock()
-	q.closing = true
-	q.mu.Unlock()
-	q.short.Wait()
-}
-
 // Close lets short work end, gives up the other calls, and waits for the goroutines.
 func (q *Quorum) Close() {
-	q.awaitShort()
-	q.mu.Lock()
-	q.closed = true
-	q.mu.Unlock()
+	q.short.Shut()
 	q.stop()
-	q.work.Wait()
+	q.work.Shut()
 	for _, n := range q.nodes {
 		n.subscriber.Close()
-	}
-}
-
-// spawn runs f as work that Close waits for; false after Close.
-func (q *Quorum) spawn(f func()) bool {
-	q.mu.RLock()
-	defer q.mu.RUnlock()
-	if !q.closed {
-		q.work.Go(f)
-	}
-	return !q.closed
-}
-
-// spawnShort is spawn for work of a call or two, which Close does not cut off; false when
-// Close has begun.
-func (q *Quorum) spawnShort(f func()) bool {
-	q.mu.RLock()
-	defer q.mu.RUnlock()
-	if !q.closing {
-		q.short.Go(f)
-	}
-	return !q.closing
-}
-
-// awaited makes Close wait for the call of done, unless Close has begun.
-func (q *Quorum) awaited(done func(*node, released, error)) func(*node, released, error) {
-	q.mu.RLock()
-	defer q.mu.RUnlock()
-	if q.closing {
-		return done
-	}
-	q.short.Add(1)
-	return func(n *node, reply released, err error) {
-		defer q.short.Done()
-		done(n, reply, err)
 	}
 }
