@@ -21,7 +21,7 @@ type guard struct {
 	checking chan struct{} // closed when the check under way has ended; nil if there is none
 	logged   string        // incarnation of the last quarantine in the log
 	refusal  string        // the last refusal in the log
-	checked  atomic.Int64  // when the last check began, in ns since q.made
+	checked  atomic.Int64  // when the last check began, in ns
 }
 
 // checkNodes checks all nodes before the first lock, and later those that have been unused for a
@@ -107,7 +107,7 @@ func (n *node) learn(done chan struct{}) {
 	g := &n.guard
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.checked.Store(int64(time.Since(n.q.made)))
+	g.checked.Store(int64(n.q.calls.Now()))
 	wait := 100 * time.Millisecond
 	if err == nil && vote == nil {
 		err = noVote{reply.Left}
@@ -133,14 +133,14 @@ func (n *node) learn(done chan struct{}) {
 // and the changes that refresh looks for may have happened.
 func (n *node) stale() bool {
 	last := n.guard.checked.Load()
-	return last != 0 && time.Since(n.q.made)-time.Duration(last) > n.q.Lease
+	return last != 0 && n.q.calls.Now()-time.Duration(last) > n.q.Lease
 }
 
 // refresh checks in the background that a vote is still good, if the last check is half a
 // lease ago: the node may have been set to evict, or its address may lead to another server.
 // No call waits for it.
 func (n *node) refresh(vote *scripts.Vote) {
-	now, last := int64(time.Since(n.q.made)), n.guard.checked.Load()
+	now, last := int64(n.q.calls.Now()), n.guard.checked.Load()
 	if time.Duration(now-last) < n.q.Lease/2 || !n.guard.checked.CompareAndSwap(last, now) {
 		return
 	}

@@ -24,8 +24,8 @@ type node struct {
 	subscriber *pubsub.Subscriber
 	guard      guard
 
-	lastAnswer atomic.Int64 // when the node last answered, in ns since q.made; 0: a call has failed since
-	extended   atomic.Int64 // when the last call that may make or prolong holds was sent, in ns since q.made
+	lastAnswer atomic.Int64 // when the node last answered, in ns; 0: a call has failed since
+	extended   atomic.Int64 // when the last call that may make or prolong holds was sent, in ns
 	isAway     atomic.Bool  // silent has reached awayAfter; written under mu
 	skewed     atomic.Bool  // its clock differed from the others' when last seen
 
@@ -73,11 +73,11 @@ func (n *node) absence() error {
 // fresh reports whether the node has just answered.
 func (n *node) fresh() bool {
 	last := n.lastAnswer.Load()
-	return last != 0 && time.Since(n.q.made)-time.Duration(last) < calls.Fresh
+	return last != 0 && n.q.calls.Now()-time.Duration(last) < calls.Fresh
 }
 
 // extends notes that a call which may make or prolong holds is about to be sent.
-func (n *node) extends() { n.extended.Store(int64(time.Since(n.q.made))) }
+func (n *node) extends() { n.extended.Store(int64(n.q.calls.Now())) }
 
 // observe notes how a call ended. While the node answers, it takes no lock, as every call
 // passes through here.
@@ -90,7 +90,7 @@ func (n *node) observe(err error) {
 		outcome := scripts.OutcomeOf(err)
 		silent = (outcome == scripts.Unknown || outcome == scripts.Unavailable) && !scripts.Replied(err)
 	}
-	now, last := int64(time.Since(n.q.made)), n.lastAnswer.Load()
+	now, last := int64(n.q.calls.Now()), n.lastAnswer.Load()
 	if !silent && last != 0 {
 		n.lastAnswer.CompareAndSwap(last, now) // otherwise another call has stored a time as new
 		return

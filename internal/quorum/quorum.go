@@ -34,8 +34,7 @@ type Quorum struct {
 	nodes   []*node
 	quorum  int          // more than half of the nodes
 	need    int          // votes that a lease and its renewals need: without ClockFaults of them, a quorum is left
-	made    time.Time    // origin of times in ns
-	calls   *calls.Calls // of the engine
+	calls   *calls.Calls // of the engine; its Now is the clock of times in ns
 	bounds  calls.Bounds // of calls to nodes, which have at least four fifths of NodeTimeout
 	stop    context.CancelFunc
 	work    calls.Tasks   // calls and repairers
@@ -47,7 +46,7 @@ type Quorum struct {
 
 // New returns a quorum of the Redises of clients, which the caller closes. It makes no call.
 func New(clients []rueidis.Client, c Config) *Quorum {
-	q := &Quorum{Config: c, quorum: len(clients)/2 + 1, made: time.Now()}
+	q := &Quorum{Config: c, quorum: len(clients)/2 + 1}
 	if planted.SmallQuorum {
 		q.quorum--
 	}

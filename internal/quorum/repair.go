@@ -24,9 +24,9 @@ import (
 // job is an addition or an end of a hold on a node.
 type job struct {
 	hold  *hold
-	until time.Time // from then on, the node cannot have anything of the hold
-	ends  bool      // the hold is over; ends come before additions
-	err   error     // of the last attempt; guarded by the node's mu
+	until time.Duration // from then on, the node cannot have anything of the hold
+	ends  bool          // the hold is over; ends come before additions
+	err   error         // of the last attempt; guarded by the node's mu
 }
 
 const jobsAtOnce = 50
@@ -37,12 +37,12 @@ const jobsAtOnce = 50
 func (n *node) endLater(h *hold) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	now, from, lease := time.Now(), n.q.made.Add(time.Duration(n.extended.Load())), h.lease
+	now, from, lease := n.q.calls.Now(), time.Duration(n.extended.Load()), h.lease
 	if h.part(n).doubt > 0 {
 		from, lease = now, max(lease, n.q.Lease)
 	}
-	until := from.Add(lease + n.q.NodeTimeout)
-	if now.After(until) {
+	until := from + lease + n.q.NodeTimeout
+	if now > until {
 		delete(n.jobs, h.owner)
 		return
 	}
@@ -56,7 +56,7 @@ func (n *node) repair(h *hold) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if h.held() {
-		n.put(&job{hold: h, until: time.Now().Add(h.lease + n.q.NodeTimeout)})
+		n.put(&job{hold: h, until: n.q.calls.Now() + h.lease + n.q.NodeTimeout})
 	}
 }
 
@@ -118,9 +118,9 @@ func (n *node) pick() (jobs []*job) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	defer func() { n.doing = jobs }()
-	now := time.Now()
+	now := n.q.calls.Now()
 	for owner, j := range n.jobs {
-		if now.After(j.until) || j.hold.forgotten(n) {
+		if now > j.until || j.hold.forgotten(n) {
 			delete(n.jobs, owner)
 		}
 	}
