@@ -136,7 +136,7 @@ func TestBatch_NoAnswer(t *testing.T) {
 		require.Equal(t, scripts.Unknown, scripts.OutcomeOf((<-one).err))
 		require.Equal(t, scripts.Unknown, scripts.OutcomeOf((<-two).err))
 		require.Equal(t, part{state: asked, doubt: 1}, h.part(n))
-		require.Equal(t, 1, n.silent)
+		require.EqualValues(t, 1, n.silent.Load())
 	})
 }
 
@@ -252,7 +252,7 @@ func TestBatch_WhatIsNotSent(t *testing.T) {
 		n, calls := c.nodes[0], 0
 		n.ends.call = func(context.Context, struct{}, []ending) ([]released, error) { calls++; return nil, nil }
 		require.NoError(t, (<-beginEnd(n, c.holdOn(n, "k", ownX, part{}))).err)
-		n.isAway.Store(true)
+		n.silent.Store(awayAfter)
 		n.why = errPending
 		require.ErrorIs(t, (<-beginAsk(n, c.newHold("k", ownX, lease), false)).err, errPending)
 		require.Equal(t, error(errAway), (<-beginEnd(n, c.holdOn(n, "k", ownX, part{state: present}))).err)

@@ -61,9 +61,6 @@ func (e noVote) Error() string {
 	return fmt.Sprintf("no vote for another %v: %s", e.left.Round(time.Millisecond), quarantined)
 }
 
-// Outcome is Unavailable, as the node will vote later.
-func (noVote) Outcome() scripts.Outcome { return scripts.Unavailable }
-
 // refused is an answer that waiting cannot cure.
 func refused(err error) error { return judged{err, scripts.Refused} }
 

@@ -110,7 +110,7 @@ func (n *node) learn(done chan struct{}) {
 	g.checked.Store(int64(n.q.calls.Now()))
 	wait := 100 * time.Millisecond
 	if err == nil && vote == nil {
-		err = noVote{reply.Left}
+		err = judged{noVote{reply.Left}, scripts.Unavailable} // it will vote later
 		wait = min(reply.Left, time.Second)
 		if g.logged != reply.Incarnation {
 			g.logged = reply.Incarnation

@@ -172,7 +172,7 @@ func TestRepairerIsPatientWithoutAVote(t *testing.T) {
 	inBubble(t, 2, func(t *testing.T, r *harness) {
 		c := r.client()
 		var tries [2]atomic.Int32
-		for i, why := range []error{noVote{time.Hour}, errTaken} {
+		for i, why := range []error{judged{noVote{time.Hour}, scripts.Unavailable}, errTaken} {
 			n := c.nodes[i]
 			n.asks.call = func(context.Context, bool, []item[scripts.NodeReply]) ([]scripts.NodeReply, error) {
 				tries[i].Add(1)

@@ -26,12 +26,11 @@ type node struct {
 
 	lastAnswer atomic.Int64 // when the node last answered, in ns; 0: a call has failed since
 	extended   atomic.Int64 // when the last call that may make or prolong holds was sent, in ns
-	isAway     atomic.Bool  // silent has reached awayAfter; written under mu
+	silent     atomic.Int32 // calls in a row without an answer, 0 while lastAnswer is not; written under mu
 	skewed     atomic.Bool  // its clock differed from the others' when last seen
 
 	mu        sync.Mutex
-	silent    int             // calls in a row without an answer, 0 while lastAnswer is not; guarded by mu
-	why       error           // of the last of them; guarded by mu
+	why       error           // of the last call without an answer; guarded by mu
 	jobs      map[string]*job // of the repairer, by owner; guarded by mu
 	doing     []*job          // those that it does now; guarded by mu
 	repairing bool            // a repairer is at work; guarded by mu
@@ -61,7 +60,7 @@ func newNode(q *Quorum, index int, client rueidis.Client) *node {
 const awayAfter = 3
 
 // away reports whether the node is known not to answer.
-func (n *node) away() bool { return n.isAway.Load() }
+func (n *node) away() bool { return n.silent.Load() >= awayAfter }
 
 // absence is the error of a call that is not made because the node is away.
 func (n *node) absence() error {
@@ -82,14 +81,11 @@ func (n *node) extends() { n.extended.Store(int64(n.q.calls.Now())) }
 // observe notes how a call ended. While the node answers, it takes no lock, as every call
 // passes through here.
 func (n *node) observe(err error) {
-	silent := false
-	if err != nil {
-		if errors.As(err, new(judged)) || errors.As(err, new(noVote)) {
-			return // an error of our own
-		}
-		outcome := scripts.OutcomeOf(err)
-		silent = (outcome == scripts.Unknown || outcome == scripts.Unavailable) && !scripts.Replied(err)
+	if err != nil && errors.As(err, new(judged)) {
+		return // an error of our own
 	}
+	outcome := scripts.OutcomeOf(err)
+	silent := (outcome == scripts.Unknown || outcome == scripts.Unavailable) && !scripts.Replied(err)
 	now, last := int64(n.q.calls.Now()), n.lastAnswer.Load()
 	if !silent && last != 0 {
 		n.lastAnswer.CompareAndSwap(last, now) // otherwise another call has stored a time as new
@@ -98,15 +94,13 @@ func (n *node) observe(err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !silent {
-		n.silent = 0
-		n.isAway.Store(false)
+		n.silent.Store(0)
 		n.lastAnswer.Store(now)
 		return
 	}
 	n.lastAnswer.Store(0)
 	n.why = err
-	if n.silent++; n.silent >= awayAfter {
-		n.isAway.Store(true)
+	if n.silent.Add(1) >= awayAfter {
 		n.ensureRepairer()
 	}
 }
@@ -115,8 +109,7 @@ func (n *node) observe(err error) {
 func (n *node) back() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.silent = 0
-	n.isAway.Store(false)
+	n.silent.Store(0)
 }
 
 // call makes one call to a node, about a hold with this lease; 0: any lease. It returns when the

@@ -108,7 +108,7 @@ func (n *node) repairer() {
 func (n *node) idle() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.repairing = n.q.bounds.Base.Err() == nil && (len(n.jobs) > 0 || n.silent >= awayAfter)
+	n.repairing = n.q.bounds.Base.Err() == nil && (len(n.jobs) > 0 || n.away())
 	return !n.repairing
 }
 

@@ -51,7 +51,8 @@ func TestRetryDelay_Bounds(t *testing.T) {
 // away (a), or was not asked, as the round had been given up (o).
 func TestFailedRoundIsJudged(t *testing.T) {
 	byLetter := map[rune]error{
-		'y': nil, 'h': holdfast.ErrHeld, 's': calls.ErrNoAnswer, 'a': errAway, 'o': errOver, 'n': noVote{time.Second}, 'v': errVoid,
+		'y': nil, 'h': holdfast.ErrHeld, 's': calls.ErrNoAnswer, 'a': errAway, 'o': errOver, 'v': errVoid,
+		'n': judged{noVote{time.Second}, scripts.Unavailable},
 		'r': refused(fmt.Errorf("a call: %w", &rueidis.RedisError{})),
 		'p': judged{errors.New("upstream failure"), scripts.Doubtful},
 	}
