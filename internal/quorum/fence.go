@@ -46,21 +46,18 @@ func (r *round) clock() int64 {
 // false if there is none; then errs names the nodes with wrong clocks. Under mu.
 func (r *round) mint() (first, last int64, agreed bool) {
 	clock := r.clock()
-	agreed = clock > 0
+	if clock == 0 {
+		r.disagree()
+		return 0, 0, false
+	}
 	first = clock
 	for i, n := range r.q.nodes {
-		if r.errs[i] != nil {
-			continue
-		}
-		first = max(first, r.replies[i].Counter+1)
-		if agreed { // otherwise it is not known which clocks are wrong
+		if r.errs[i] == nil {
+			first = max(first, r.replies[i].Counter+1)
 			n.compare(time.Duration(r.replies[i].Clock-clock) * time.Microsecond)
 		}
 	}
-	if !agreed {
-		r.disagree()
-	}
-	return first, max(first, clock+r.reserve-1), agreed
+	return first, max(first, clock+r.reserve-1), true
 }
 
 // disagree blames the nodes with clocks far from the middle one. Under mu.

@@ -60,9 +60,8 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 		}
 		r.ask(ctx, others)
 	}
-	first, last, yes, fenced := r.won(ctx)
-	if yes && fenced {
-		return scripts.AcquireReply{OK: true, Fence: first, FenceEnd: last}, nil
+	if reply := r.won(ctx); reply.OK {
+		return reply, nil
 	}
 	if !planted.NoGiveUp {
 		q.giveUp(h, false)
@@ -193,23 +192,25 @@ func (r *round) refused(n *node, err error) {
 	r.errs[n.index] = err
 }
 
-// won ends a round with enough yeses, and returns its fence numbers.
-func (r *round) won(ctx context.Context) (first, last int64, yes, fenced bool) {
+// won ends a round. Its reply is OK if enough nodes have said yes, a quorum has the fence number, and
+// the owner has not been given up.
+func (r *round) won(ctx context.Context) (reply scripts.AcquireReply) {
 	r.mu.Lock()
-	yes = r.yes >= r.q.need
+	yes := r.yes >= r.q.need
 	if yes && r.q.Fencing {
-		first, last, yes = r.mint()
+		reply.Fence, reply.FenceEnd, yes = r.mint()
 	}
 	r.mu.Unlock()
-	if !yes || r.q.Fencing && !r.q.writeBack(ctx, r.hold, last, r.refused) {
-		return 0, 0, yes, false
+	if !yes || r.q.Fencing && !r.q.writeBack(ctx, r.hold, reply.FenceEnd, r.refused) {
+		return reply
 	}
 	h := r.hold
 	h.mu.Lock()
 	h.won = !h.over
+	reply.OK = h.won
 	h.mu.Unlock()
-	if !h.won { // already cleaned up, as the caller has left
-		return 0, 0, true, false
+	if !reply.OK { // already cleaned up, as the caller has left
+		return reply
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -218,7 +219,7 @@ func (r *round) won(ctx context.Context) (first, last int64, yes, fenced bool) {
 			n.repair(h)
 		}
 	}
-	return first, last, true, true
+	return reply
 }
 
 // failed says why the round has failed: others have the lock, or want it as well, or too few
