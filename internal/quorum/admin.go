@@ -65,31 +65,31 @@ func (q *Quorum) DeclareNothingHeld(ctx context.Context) error {
 			n.guard.forget()
 		}
 	}()
-	marked, err := all(ctx, q, len(q.nodes), func(n *node) (scripts.Standing, error) {
-		reply, err := n.checkNow(ctx, n.mark)
+	marked, err := all(ctx, q, len(q.nodes), func(n *node) (standing, error) {
+		s, err := n.checkNow(ctx, n.mark)
 		if err == nil {
-			err = n.fit(reply)
+			err = n.fit(s.Standing)
 		}
-		return reply, err
+		return s, err
 	})
 	if err != nil {
 		return err
 	}
-	quarantined := func(s scripts.Standing) bool { return s.Left != 0 }
+	quarantined := func(s standing) bool { return s.Left != 0 }
 	if !slices.ContainsFunc(marked, quarantined) {
 		return nil
 	}
-	if slices.ContainsFunc(marked, func(s scripts.Standing) bool { return !quarantined(s) }) {
+	if slices.ContainsFunc(marked, func(s standing) bool { return !quarantined(s) }) {
 		return errInUse
 	}
-	_, err = all(ctx, q, len(q.nodes), func(n *node) (scripts.Standing, error) {
-		reply, err := n.checkNow(ctx, func(ctx context.Context) (scripts.Standing, *scripts.Vote, error) {
+	_, err = all(ctx, q, len(q.nodes), func(n *node) (standing, error) {
+		s, err := n.checkNow(ctx, func(ctx context.Context) (standing, error) {
 			return n.check(ctx, scripts.Activate, marked[n.index].Incarnation)
 		})
-		if err == nil && quarantined(reply) {
+		if err == nil && quarantined(s) {
 			err = errForgot
 		}
-		return reply, err
+		return s, err
 	})
 	return err
 }
@@ -103,10 +103,10 @@ var (
 // Nodes returns the state of all nodes, and changes nothing.
 func (q *Quorum) Nodes(ctx context.Context) []holdfast.NodeStatus {
 	status, runIDs := make([]holdfast.NodeStatus, len(q.nodes)), make([]string, len(q.nodes))
-	for a := range each(context.Background(), q, q.nodes, func(n *node) (scripts.Standing, error) {
+	for a := range each(context.Background(), q, q.nodes, func(n *node) (standing, error) {
 		return n.checkNow(ctx, n.standing)
 	}) {
-		status[a.n.index], runIDs[a.n.index] = a.n.status(a.reply, a.err), a.reply.RunID
+		status[a.n.index], runIDs[a.n.index] = a.n.status(a.reply.Standing, a.err), a.reply.RunID
 	}
 	for i, n := range q.nodes { // of several clients of one server, the first votes
 		same := q.sameServerAs(n, runIDs[i], func(other *node) string { return runIDs[other.index] })

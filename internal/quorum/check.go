@@ -14,21 +14,26 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// check asks the node for its standing, and for its vote if it has one. It asks again after a
-// lost connection, which may date from before a restart. Without restart guard, it only
-// learns the server's run id.
-func (n *node) check(ctx context.Context, how scripts.CheckMode, of string) (reply scripts.Standing, vote *scripts.Vote, err error) {
+// standing is what a check learns from a node: what this says about itself, and its vote.
+type standing struct {
+	scripts.Standing
+	vote *scripts.Vote // nil: it has none
+}
+
+// check asks the node for its standing. It asks again after a lost connection, which may date from
+// before a restart. Without restart guard, it only learns the server's run id.
+func (n *node) check(ctx context.Context, how scripts.CheckMode, of string) (s standing, err error) {
 	for range 2 {
 		if !n.q.Unguarded {
-			reply, vote, err = n.script.CheckNode(ctx, how, incarnation(), n.q.deployment(), of)
-		} else if vote, err = n.script.Identify(ctx); err == nil {
-			reply.RunID = vote.RunID()
+			s.Standing, s.vote, err = n.script.CheckNode(ctx, how, incarnation(), n.q.deployment(), of)
+		} else if s.vote, err = n.script.Identify(ctx); err == nil {
+			s.RunID = s.vote.RunID()
 		}
 		if scripts.OutcomeOf(err) != scripts.Unknown {
 			break
 		}
 	}
-	return reply, vote, err
+	return s, err
 }
 
 // incarnation is a random word for a marker.
@@ -39,24 +44,23 @@ func incarnation() string {
 }
 
 // standing is a check that changes nothing.
-func (n *node) standing(ctx context.Context) (scripts.Standing, *scripts.Vote, error) {
+func (n *node) standing(ctx context.Context) (standing, error) {
 	return n.check(ctx, scripts.Observe, "")
 }
 
 // mark is a check that marks a node without marker. It does not do so if half of the other
 // nodes are marked for another deployment. The leases of that deployment may be longer
 // than the quarantine would be, and its quorums may share no node with ours.
-func (n *node) mark(ctx context.Context) (scripts.Standing, *scripts.Vote, error) {
-	reply, vote, err := n.standing(ctx)
-	if err != nil || reply.Left >= 0 {
-		return reply, vote, err
+func (n *node) mark(ctx context.Context) (standing, error) {
+	s, err := n.standing(ctx)
+	if err != nil || s.Left >= 0 {
+		return s, err
 	}
-	ask, cancel := context.WithTimeout(ctx, n.q.NodeTimeout)
-	defer cancel()
+	ask := calls.After(ctx, n.q.NodeTimeout)
 	answers, others, other := 0, 0, error(nil)
-	for a := range each(ask, n.q, n.q.nodes, func(m *node) (scripts.Standing, error) {
+	for a := range each(ask, n.q, n.q.nodes, func(m *node) (standing, error) {
 		if m == n || m.away() {
-			return scripts.Standing{}, errAway
+			return standing{}, errAway
 		}
 		return m.checkNow(ask, m.standing)
 	}) {
@@ -65,23 +69,18 @@ func (n *node) mark(ctx context.Context) (scripts.Standing, *scripts.Vote, error
 		}
 		answers++
 		if a.reply.Left >= 0 && a.reply.Deployment != n.q.deployment() {
-			others, other = others+1, a.n.fit(a.reply)
+			others, other = others+1, a.n.fit(a.reply.Standing)
 		}
 	}
 	if others > 0 && 2*others >= answers {
-		return reply, nil, other
+		return s, other
 	}
 	return n.check(ctx, scripts.Mark, "")
 }
 
 // checkNow makes a check, whatever is known of the node.
-func (n *node) checkNow(ctx context.Context, check func(context.Context) (scripts.Standing, *scripts.Vote, error)) (scripts.Standing, error) {
-	bounded, cancel := context.WithTimeout(ctx, max(n.q.NodeTimeout, time.Second))
-	defer cancel()
-	return detach(calls.HideDeadline(bounded), n, func(ctx context.Context) (scripts.Standing, error) {
-		reply, _, err := check(ctx)
-		return reply, err
-	})
+func (n *node) checkNow(ctx context.Context, check func(context.Context) (standing, error)) (standing, error) {
+	return detach(calls.After(ctx, max(n.q.NodeTimeout, time.Second)), n, check)
 }
 
 var errNoRunID = errors.New("the server reports no run id: use WithoutRestartGuard")

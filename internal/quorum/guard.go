@@ -89,18 +89,17 @@ func (n *node) known() (*scripts.Vote, <-chan struct{}, error) {
 
 // learn checks the node, and notes its answer.
 func (n *node) learn(done chan struct{}) {
-	ctx, cancel := context.WithTimeout(n.q.bounds.Base, max(n.q.NodeTimeout, time.Second))
-	defer cancel()
-	reply, vote, err := n.mark(calls.HideDeadline(ctx))
-	if planted.NoQuarantine && err == nil && vote == nil {
-		reply, vote, err = n.check(ctx, scripts.Activate, reply.Incarnation)
+	ctx := calls.After(n.q.bounds.Base, max(n.q.NodeTimeout, time.Second))
+	s, err := n.mark(ctx)
+	if planted.NoQuarantine && err == nil && s.vote == nil {
+		s, err = n.check(ctx, scripts.Activate, s.Incarnation)
 	}
 	if err == nil {
-		err = n.fit(reply)
+		err = n.fit(s.Standing)
 	}
 	refusal := err
-	if err == nil && vote != nil {
-		if other := n.q.sameServerAs(n, vote.RunID(), (*node).runID); other != nil {
+	if err == nil && s.vote != nil {
+		if other := n.q.sameServerAs(n, s.vote.RunID(), (*node).runID); other != nil {
 			refusal = sameServer{other, n} // the node still votes, but a round counts the two as one
 		}
 	}
@@ -109,22 +108,22 @@ func (n *node) learn(done chan struct{}) {
 	defer g.mu.Unlock()
 	g.checked.Store(int64(n.q.calls.Now()))
 	wait := 100 * time.Millisecond
-	if err == nil && vote == nil {
-		err = judged{noVote{reply.Left}, scripts.Unavailable} // it will vote later
-		wait = min(reply.Left, time.Second)
-		if g.logged != reply.Incarnation {
-			g.logged = reply.Incarnation
-			n.q.Logger.Warn("holdfast: multilock: a node has no vote yet: "+quarantined, "node", n.name, "for", reply.Left)
+	if err == nil && s.vote == nil {
+		err = judged{noVote{s.Left}, scripts.Unavailable} // it will vote later
+		wait = min(s.Left, time.Second)
+		if g.logged != s.Incarnation {
+			g.logged = s.Incarnation
+			n.q.Logger.Warn("holdfast: multilock: a node has no vote yet: "+quarantined, "node", n.name, "for", s.Left)
 		}
 	}
 	if err != nil {
-		vote = nil
+		s.vote = nil
 	}
 	if scripts.OutcomeOf(refusal).Final() && g.refusal != refusal.Error() {
 		g.refusal = refusal.Error()
 		n.q.Logger.Warn("holdfast: multilock: a node cannot vote", "node", n.name, "error", g.refusal)
 	}
-	g.vote, g.why, g.until = vote, err, time.Now().Add(wait)
+	g.vote, g.why, g.until = s.vote, err, time.Now().Add(wait)
 	g.checking = nil
 	close(done)
 }

@@ -280,11 +280,11 @@ func (c *client) requireNoVote(node int) {
 // checked makes a check of its own.
 func checked(t *testing.T, n *node, how scripts.CheckMode, of string) scripts.Standing {
 	t.Helper()
-	reply, err := n.checkNow(t.Context(), func(ctx context.Context) (scripts.Standing, *scripts.Vote, error) {
+	s, err := n.checkNow(t.Context(), func(ctx context.Context) (standing, error) {
 		return n.check(ctx, how, of)
 	})
 	require.NoError(t, err)
-	return reply
+	return s.Standing
 }
 
 // holders are the holders of "k" on each node; "": none.
