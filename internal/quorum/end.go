@@ -48,15 +48,15 @@ func (q *Quorum) Release(ctx context.Context, e scripts.ReleaseRequest) (scripts
 			return reply, nil
 		}
 	}
-	reply, _, all := h.outcome(q) // a repairer may have got the last answer
-	if refused < q.lostAt() && !all {
-		return scripts.ReleaseReply{}, judged{q.newError(q.quorum, errs), scripts.Unknown}
-	}
-	if refused >= q.lostAt() {
+	switch reply, _, all := h.outcome(q); { // a repairer may have got the last answer
+	case refused >= q.lostAt():
 		return scripts.ReleaseReply{}, q.newError(q.quorum, errs) // to be tried again, until the engine calls Abandoned
+	case !all:
+		return scripts.ReleaseReply{}, judged{q.newError(q.quorum, errs), scripts.Unknown}
+	default:
+		q.holds.Delete(e.Owner)
+		return reply, nil // if not ours, the quorum was lost
 	}
-	q.holds.Delete(e.Owner)
-	return reply, nil // if not ours, the quorum was lost
 }
 
 // Abandoned releases, in the background, a hold that is over.

@@ -11,7 +11,6 @@ import (
 // than a quorum of nodes have answered every time: a key that a quorum holds is on one of those.
 func (q *Quorum) Scans(_ context.Context, match string) ([]scripts.Scan, error) {
 	type reader struct {
-		scripts.Scan
 		cursor uint64
 		over   bool
 		err    error
