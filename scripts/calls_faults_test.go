@@ -230,7 +230,7 @@ func TestForeignIsNoLock(t *testing.T) {
 	f := NewFair(n, settingsOf(clientA))
 	for _, owner := range []string{ownA, ownB, ofJ(1), ofJ(4711), clientJ + ":-7516192768", clientJ + ":0"} {
 		s.Do(t, "HSET", "k", owner, "3")
-		require.Equal(t, Holder{Owner: owner, Entries: 3, Remaining: NoExpiry}, must(n.Inspect(bounded(t), "k"))(t))
+		require.Equal(t, holdfast.Status{Held: true, Owner: owner, Entries: 3, Remaining: NoExpiry}, must(n.Inspect(bounded(t), "k"))(t))
 		require.Equal(t, AcquireReply{Remaining: NoExpiry, Why: errs.HeldBy("")}, must(n.Acquire(bounded(t), Fencing{}, AcquireRequest{"k", ofC(1), lease}))(t))
 		require.Equal(t, []OwnerState{Waiting}, must(f.Enter(bounded(t), "k", ofA(1)))(t).States)
 		require.True(t, must(n.ForceRelease(bounded(t), "k"))(t))

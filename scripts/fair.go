@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/check"
 )
 
@@ -211,7 +212,7 @@ func (f *Fair) ForceRelease(ctx context.Context, key string) (existed bool, err 
 }
 
 // Inspect returns the holder of key and how many wait for it, the dead included.
-func (f *Fair) Inspect(ctx context.Context, key string) (Holder, error) {
+func (f *Fair) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
 	return parseQueued(f.redis.invokeFor(ctx, key, fairInspect, 2, key, queue(key)))
 }
 

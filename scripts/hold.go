@@ -2,7 +2,8 @@ package scripts
 
 import (
 	"context"
-	"time"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 var (
@@ -32,20 +33,7 @@ func (r *Redis) setEntries(ctx context.Context, s script, entries Entries, owner
 	return ours, err
 }
 
-// Holder is the holder of a key at one moment.
-type Holder struct {
-	Owner     string        // "" if the key is free
-	Entries   int           // how many times the owner has entered
-	Remaining time.Duration // of its lease, at least 1 ms; NoExpiry if it has no end
-	Label     string        // of the owner; "" if it has none
-	Mode      string        // of a read/write lock: read or write
-	Readers   int           // of a read/write lock
-	Waiting   int           // of Fair: how many wait, the dead included, also if the key is free
-	Permits   int           // of semaphores: how many there are; 0 if that is not agreed, as the key is idle
-	Holders   []Holder      // of semaphores: all, the first to end first
-}
-
-// Inspect returns the holder of key; the zero Holder if it is free.
-func (r *Redis) Inspect(ctx context.Context, key string) (Holder, error) {
-	return parseHolder(r.invokeFor(ctx, key, inspect, 1, key))
+// Inspect returns the state of key. Its Key is empty, as users know the key without a prefix.
+func (r *Redis) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
+	return parseStatus(r.invokeFor(ctx, key, inspect, 1, key))
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/alicebob/miniredis/v2/server"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 // A PTTL that has run down to 0 while the key still stands must not read as
@@ -42,7 +44,7 @@ func TestAcquireAll(t *testing.T) {
 		h := must(n.Inspect(ctx, key))(t)
 		require.InDelta(t, lease, h.Remaining, float64(slack))
 		h.Remaining = 0
-		require.Equal(t, Holder{Owner: mine[i], Entries: 1}, h)
+		require.Equal(t, holdfast.Status{Held: true, Owner: mine[i], Entries: 1}, h)
 	}
 	requireTaken(true, mine)
 	must(n.Release(ctx, ReleaseRequest{Key: "a", Owner: mine[0], Notify: true}))(t)

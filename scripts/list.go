@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 // Scan reads the names of what may be locks, on one server.
@@ -81,19 +83,19 @@ func Literal(text string) string { return literal.Replace(text) }
 
 // InspectEach does what Inspect does for each of names, some hundred at most, and returns a
 // result for each. It costs one round trip to each server.
-func (r *Redis) InspectEach(ctx context.Context, names []string) ([]Result[Holder], error) {
-	return r.inspectEach(ctx, inspect, names, func(name string) []string { return []string{name} }, parseHolder)
+func (r *Redis) InspectEach(ctx context.Context, names []string) ([]Result[holdfast.Status], error) {
+	return r.inspectEach(ctx, inspect, names, func(name string) []string { return []string{name} }, parseStatus)
 }
 
 // InspectEach is like that of [Redis].
-func (f *Fair) InspectEach(ctx context.Context, names []string) ([]Result[Holder], error) {
+func (f *Fair) InspectEach(ctx context.Context, names []string) ([]Result[holdfast.Status], error) {
 	return f.redis.inspectEach(ctx, fairInspect, names, func(name string) []string { return []string{name, queue(name)} }, parseQueued)
 }
 
 // inspectEach runs s for each of names, as a call of its own among those of others. It asks again
 // for what a server does not accept, as the server does not know s yet or a slot moves.
-func (r *Redis) inspectEach(ctx context.Context, s script, names []string, keys func(name string) []string, parse parser[Holder]) ([]Result[Holder], error) {
-	results := make([]Result[Holder], len(names))
+func (r *Redis) inspectEach(ctx context.Context, s script, names []string, keys func(name string) []string, parse parser[holdfast.Status]) ([]Result[holdfast.Status], error) {
+	results := make([]Result[holdfast.Status], len(names))
 	take := func(i int, m rueidis.RedisMessage, err error) error {
 		results[i].Value, results[i].Err = parse(m, err)
 		if OutcomeOf(results[i].Err) == Refused {

@@ -154,48 +154,48 @@ func parseAnswers(values []rueidis.RedisMessage, answers []Answer) (err error) {
 	return err
 }
 
-func parseHolder(m rueidis.RedisMessage, err error) (Holder, error) {
+func parseStatus(m rueidis.RedisMessage, err error) (holdfast.Status, error) {
 	values, err := array(m, err)
 	if err != nil {
-		return Holder{}, err
+		return holdfast.Status{}, err
 	}
-	return holderOf(values)
+	return statusOf(values)
 }
 
-func holderOf(values []rueidis.RedisMessage) (Holder, error) {
+func statusOf(values []rueidis.RedisMessage) (holdfast.Status, error) {
 	if len(values) == 0 {
-		return Holder{}, nil
+		return holdfast.Status{}, nil
 	}
 	if len(values) != 4 {
-		return Holder{}, errReply
+		return holdfast.Status{}, errReply
 	}
 	owner, err := values[0].ToString()
 	entries, err := integer(values[1], err)
 	left, err := integer(values[2], err)
 	label, bad := values[3].ToString()
 	if err != nil || bad != nil || owner == "" || entries > math.MaxInt32 || entries < math.MinInt32 {
-		return Holder{}, errReply
+		return holdfast.Status{}, errReply
 	}
-	h := Holder{Owner: owner, Entries: int(entries), Label: label}
-	if h.Remaining, err = remaining(left); err != nil {
-		return Holder{}, err
+	s := holdfast.Status{Held: true, Owner: owner, Entries: int(entries), Label: label}
+	if s.Remaining, err = remaining(left); err != nil {
+		return holdfast.Status{}, err
 	}
-	return h, nil
+	return s, nil
 }
 
-// parseQueued is parseHolder with the length of the queue.
-func parseQueued(m rueidis.RedisMessage, err error) (Holder, error) {
+// parseQueued is parseStatus with the length of the queue.
+func parseQueued(m rueidis.RedisMessage, err error) (holdfast.Status, error) {
 	values, err := array(m, err)
 	if err != nil || len(values) == 0 {
-		return Holder{}, unexpected(err)
+		return holdfast.Status{}, unexpected(err)
 	}
 	waiting, err := integer(values[0], nil)
 	if err != nil || waiting < 0 {
-		return Holder{}, errReply
+		return holdfast.Status{}, errReply
 	}
-	h, err := holderOf(values[1:])
-	h.Waiting = int(waiting)
-	return h, err
+	s, err := statusOf(values[1:])
+	s.Waiting = int(waiting)
+	return s, err
 }
 
 // remaining turns the reply of PTTL for a key that exists into a duration.

@@ -12,6 +12,8 @@ import (
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 // encode appends a reply in the form that rueidis can load: a type byte, a
@@ -109,12 +111,13 @@ func FuzzReplies(f *testing.F) {
 		ours, err := parseBool(m, nil)
 		check(err, ours)
 
-		h, err := parseHolder(m, nil)
-		check(err, !reflect.DeepEqual(h, Holder{}))
-		require.Equal(t, h.Owner == "", reflect.DeepEqual(h, Holder{}))
-		h, err = parsePermits(m, nil)
-		check(err, !reflect.DeepEqual(h, Holder{}))
-		require.Equal(t, h.Owner == "", len(h.Holders) == 0)
+		s, err := parseStatus(m, nil)
+		check(err, !reflect.DeepEqual(s, holdfast.Status{}))
+		require.Equal(t, s.Held, !reflect.DeepEqual(s, holdfast.Status{}))
+		require.Equal(t, s.Held, s.Owner != "")
+		s, err = parsePermits(m, nil)
+		check(err, !reflect.DeepEqual(s, holdfast.Status{}))
+		require.Equal(t, s.Held, len(s.Holders) > 0)
 
 		answers := make([]Answer, 3)
 		if err = parseRenewed(m, nil, answers); err == nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/check"
 )
 
@@ -119,31 +120,31 @@ func (r *RWLock) MayShare(ctx context.Context, key, owner string) (bool, error) 
 }
 
 // Inspect returns who holds key: the writer, or else one of the readers, and how many these are.
-func (r *RWLock) Inspect(ctx context.Context, key string) (Holder, error) {
+func (r *RWLock) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
 	return parseReadWrite(r.redis.invokeFor(ctx, key, rwlockInspect, 2, key, absentKey(key)))
 }
 
 // InspectEach is like that of [Redis].
-func (r *RWLock) InspectEach(ctx context.Context, names []string) ([]Result[Holder], error) {
+func (r *RWLock) InspectEach(ctx context.Context, names []string) ([]Result[holdfast.Status], error) {
 	return r.redis.inspectEach(ctx, rwlockInspect, names, func(name string) []string { return []string{name, absentKey(name)} }, parseReadWrite)
 }
 
-func parseReadWrite(m rueidis.RedisMessage, err error) (Holder, error) {
+func parseReadWrite(m rueidis.RedisMessage, err error) (holdfast.Status, error) {
 	values, err := array(m, err)
 	if err != nil || len(values) == 0 {
-		return Holder{}, err
+		return holdfast.Status{}, err
 	}
 	if len(values) != 6 {
-		return Holder{}, errReply
+		return holdfast.Status{}, errReply
 	}
 	mode, err := values[0].ToString()
 	readers, wrong := integer(values[1], err)
 	if wrong != nil || readers < 0 || readers > math.MaxInt32 {
-		return Holder{}, errReply
+		return holdfast.Status{}, errReply
 	}
-	h, err := holderOf(values[2:])
-	h.Mode, h.Readers = mode, int(readers)
-	return h, err
+	s, err := statusOf(values[2:])
+	s.Mode, s.Readers = mode, int(readers)
+	return s, err
 }
 
 // ForceRelease frees key from its writer and all readers; see [Redis.ForceRelease].

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 // wish is that of a client that waits in these tests.
@@ -161,7 +163,7 @@ func (r *harness) requireEntries(mode string, owners ...string) {
 }
 
 // inspects is what Inspect says of the lock.
-func (r *harness) inspects() Holder {
+func (r *harness) inspects() holdfast.Status {
 	r.t.Helper()
 	return must(r.rw(ofA(1)).Inspect(context.Background(), "k"))(r.t)
 }

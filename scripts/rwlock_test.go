@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/errs"
 )
 
@@ -64,7 +65,7 @@ func TestG1_JavasWriter(t *testing.T) {
 	h := r.inspects()
 	require.InDelta(t, time.Minute, h.Remaining, float64(slack))
 	h.Remaining = 0
-	require.Equal(t, Holder{Owner: ofJ(1) + ":write", Entries: 1, Mode: "write"}, h)
+	require.Equal(t, holdfast.Status{Held: true, Owner: ofJ(1) + ":write", Entries: 1, Mode: "write"}, h)
 }
 
 // A writer may read, and release: others read beside it then, and it is not handed out again.
@@ -107,7 +108,7 @@ func TestSetEntriesAndInspectReadWriteLocks(t *testing.T) {
 		require.InDelta(t, lease, h.Remaining, float64(slack))
 		h.Remaining = 0
 		readers := map[string]int{"read": 1}[mode]
-		require.Equal(t, Holder{Owner: owner, Entries: 3, Label: label, Mode: mode, Readers: readers}, h)
+		require.Equal(t, holdfast.Status{Held: true, Owner: owner, Entries: 3, Label: label, Mode: mode, Readers: readers}, h)
 		require.False(t, must(r.rw(owner).SetEntries(bounded(t), "k", ofB(1), Entries{Count: 2}))(t))
 		r.dies(owner)
 		require.False(t, must(r.rw(owner).SetEntries(bounded(t), "k", owner, Entries{Count: 2}))(t))

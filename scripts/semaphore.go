@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/check"
 )
 
@@ -106,13 +107,13 @@ func (p *Semaphore) Resize(ctx context.Context, key string, n int) error {
 	return err
 }
 
-// Inspect returns who has the permits of key. The Holder is the one whose lease ends first.
-func (p *Semaphore) Inspect(ctx context.Context, key string) (Holder, error) {
+// Inspect returns who has the permits of key. The Owner is the one whose lease ends first.
+func (p *Semaphore) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
 	return parsePermits(p.redis.invokeFor(ctx, key, semaphoreInspect, 2, key, permitRecord(key)))
 }
 
 // InspectEach is like that of [Redis].
-func (p *Semaphore) InspectEach(ctx context.Context, names []string) ([]Result[Holder], error) {
+func (p *Semaphore) InspectEach(ctx context.Context, names []string) ([]Result[holdfast.Status], error) {
 	return p.redis.inspectEach(ctx, semaphoreInspect, names, func(name string) []string { return []string{name, permitRecord(name)} }, parsePermits)
 }
 
@@ -137,27 +138,27 @@ func parsePermit(m rueidis.RedisMessage, err error) (AcquireReply, error) {
 	return AcquireReply{Agreed: int(agreed)}, nil
 }
 
-func parsePermits(m rueidis.RedisMessage, err error) (Holder, error) {
+func parsePermits(m rueidis.RedisMessage, err error) (holdfast.Status, error) {
 	values, err := array(m, err)
 	if err != nil || len(values)%4 != 1 {
-		return Holder{}, unexpected(err)
+		return holdfast.Status{}, unexpected(err)
 	}
 	permits, err := integer(values[0], nil)
 	if err != nil || permits < 0 || permits > math.MaxInt32 {
-		return Holder{}, errReply
+		return holdfast.Status{}, errReply
 	}
-	var all []Holder
+	var first holdfast.Status
+	var all []holdfast.Holder
 	for values = values[1:]; len(values) > 0; values = values[4:] {
-		h, err := holderOf(values[:4])
+		s, err := statusOf(values[:4])
 		if err != nil {
-			return Holder{}, err
+			return holdfast.Status{}, err
 		}
-		all = append(all, h)
+		if all == nil {
+			first = s
+		}
+		all = append(all, holdfast.Holder{Owner: s.Owner, Label: s.Label, Entries: s.Entries, Remaining: s.Remaining})
 	}
-	h := Holder{}
-	if len(all) > 0 {
-		h = all[0]
-	}
-	h.Permits, h.Holders = int(permits), all
-	return h, nil
+	first.Permits, first.Holders = int(permits), all
+	return first, nil
 }

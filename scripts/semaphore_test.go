@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -253,7 +254,7 @@ func TestResize(t *testing.T) {
 	require.False(t, must(p.ForceRelease(bounded(t), "k"))(t))
 	require.ElementsMatch(t, []string{"permits", "resized"}, listed(t, s, "HKEYS", permitRecord("k")))
 	h := must(p.Inspect(bounded(t), "k"))(t)
-	require.Equal(t, Holder{Permits: 2}, h)
+	require.Equal(t, holdfast.Status{Permits: 2}, h)
 	must(p.Acquire(bounded(t), AcquireRequest{"k", ofB(9), 30 * 24 * time.Hour}))(t)
 	lasts(t, s, permitRecord("k"), 30*24*time.Hour)
 	require.NoError(t, p.Resize(bounded(t), "k", 3))

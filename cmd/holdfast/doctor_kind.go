@@ -13,7 +13,7 @@ type layout struct {
 	of      string // a lock of these kinds
 	ask     string // the command that checks such a lock
 	wanted  bool   // the command at hand checks such a lock
-	inspect func(ctx context.Context, name string) (scripts.Holder, error)
+	inspect func(ctx context.Context, name string) (holdfast.Status, error)
 }
 
 func (c *checkup) layouts() []layout {
@@ -47,7 +47,7 @@ func (c *checkup) inspect(ctx context.Context, name string) (wrong error) {
 // tellsKind reports whether a lock has the name, and adds a finding on its kind, unless that is wanted.
 func (c *checkup) tellsKind(ctx context.Context, name string) bool {
 	for _, l := range c.layouts() {
-		if h, err := l.inspect(ctx, name); err != nil || h.Owner == "" {
+		if s, err := l.inspect(ctx, name); err != nil || !s.Held {
 			continue
 		}
 		if !l.wanted {

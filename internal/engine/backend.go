@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -26,10 +27,10 @@ type Backend interface {
 	// longer release.
 	Abandoned(name, owner string)
 
-	// Inspect returns the holder of name.
-	Inspect(ctx context.Context, name string) (scripts.Holder, error)
-	// InspectEach returns the holders of the keys of these names.
-	InspectEach(ctx context.Context, names []string) ([]scripts.Result[scripts.Holder], error)
+	// Inspect returns the state of name, without the key.
+	Inspect(ctx context.Context, name string) (holdfast.Status, error)
+	// InspectEach is Inspect for each of names.
+	InspectEach(ctx context.Context, names []string) ([]scripts.Result[holdfast.Status], error)
 	// Scans returns what reads the names that match a pattern as of SCAN.
 	Scans(ctx context.Context, match string) ([]scripts.Scan, error)
 	// ForceRelease frees name from any holder, and reports whether it was held.

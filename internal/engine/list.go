@@ -63,19 +63,19 @@ func (e *Engine) locksOf(caller context.Context, scan scripts.Scan) iter.Seq2[ho
 				return
 			}
 			for names := range slices.Chunk(page.Names, inspected) {
-				holders, err := call(caller, e, "", func(ctx context.Context) ([]scripts.Result[scripts.Holder], error) {
+				each, err := call(caller, e, "", func(ctx context.Context) ([]scripts.Result[holdfast.Status], error) {
 					return e.backend.InspectEach(ctx, names)
 				})
 				if err != nil {
 					yield(holdfast.Status{}, err)
 					return
 				}
-				for i, held := range holders {
-					key, free := e.KeyOf(names[i]), held.Err == nil && held.Value.Owner == ""
-					if key == "" || free || errors.Is(held.Err, holdfast.ErrWrongType) {
+				for i, one := range each {
+					key, free := e.KeyOf(names[i]), one.Err == nil && !one.Value.Held
+					if key == "" || free || errors.Is(one.Err, holdfast.ErrWrongType) {
 						continue
 					}
-					if !yield(e.statusOf(key, held.Value), errs.Of("inspect", key, calls.Known(held.Err))) {
+					if !yield(e.completed(key, one.Value), errs.Of("inspect", key, calls.Known(one.Err))) {
 						return
 					}
 				}

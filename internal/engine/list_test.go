@@ -35,15 +35,15 @@ func (s shelves) Scans(context.Context, string) (scans []scripts.Scan, _ error) 
 	return scans, nil
 }
 
-func (s shelves) InspectEach(_ context.Context, names []string) (replies []scripts.Result[scripts.Holder], err error) {
+func (s shelves) InspectEach(_ context.Context, names []string) (replies []scripts.Result[holdfast.Status], err error) {
 	for _, name := range names {
 		switch name {
 		case "denied":
-			replies = append(replies, scripts.Result[scripts.Holder]{Err: errDenied})
+			replies = append(replies, scripts.Result[holdfast.Status]{Err: errDenied})
 		case "free":
-			replies = append(replies, scripts.Result[scripts.Holder]{})
+			replies = append(replies, scripts.Result[holdfast.Status]{})
 		default:
-			replies = append(replies, scripts.Result[scripts.Holder]{Value: scripts.Holder{Owner: name}})
+			replies = append(replies, scripts.Result[holdfast.Status]{Value: holdfast.Status{Held: true, Owner: name}})
 		}
 	}
 	return replies, nil

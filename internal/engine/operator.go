@@ -7,7 +7,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/errs"
-	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // The calls of operators for one key: Inspect and ForceUnlock.
@@ -52,8 +51,8 @@ func call[T any](caller context.Context, e *Engine, name string, f func(context.
 // Inspect returns the holder of key.
 func (e *Engine) Inspect(caller context.Context, key string) (holdfast.Status, error) {
 	return Call(caller, e, "inspect", key, func(ctx context.Context, name string) (holdfast.Status, error) {
-		reply, err := e.backend.Inspect(ctx, name)
-		return e.statusOf(key, reply), err
+		s, err := e.backend.Inspect(ctx, name)
+		return e.completed(key, s), err
 	})
 }
 
@@ -76,16 +75,9 @@ func (e *Engine) ForceUnlock(caller context.Context, key string) (bool, error) {
 	return held, err
 }
 
-// statusOf is the public form of Redis' reply about a key.
-func (e *Engine) statusOf(key string, reply scripts.Holder) holdfast.Status {
-	s := holdfast.Status{
-		Key: key, Held: reply.Owner != "", Owner: reply.Owner, Label: reply.Label,
-		Mode: reply.Mode, Readers: reply.Readers, Permits: reply.Permits,
-		Entries: reply.Entries, Remaining: reply.Remaining, Waiting: reply.Waiting,
-	}
-	for _, h := range reply.Holders {
-		s.Holders = append(s.Holders, holdfast.Holder{Owner: h.Owner, Label: h.Label, Entries: h.Entries, Remaining: h.Remaining})
-	}
+// completed is the state of a key with what Redis does not know of it.
+func (e *Engine) completed(key string, s holdfast.Status) holdfast.Status {
+	s.Key = key
 	if e.ManyHolds { // nobody else knows of them
 		e.With(e.Prefix+key, func(k *Key) {
 			if k != nil {

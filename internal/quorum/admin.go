@@ -11,34 +11,34 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Inspect returns the holder of key on a quorum of nodes, or the zero Holder.
-func (q *Quorum) Inspect(ctx context.Context, key string) (scripts.Holder, error) {
-	replies, err := all(ctx, q, q.quorum, func(n *node) (scripts.Holder, error) {
-		return call(n, 0, func(ctx context.Context) (scripts.Holder, error) { return n.script.Inspect(ctx, key) })
+// Inspect returns the state of key on a quorum of nodes. It is free if none agrees on a holder.
+func (q *Quorum) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
+	replies, err := all(ctx, q, q.quorum, func(n *node) (holdfast.Status, error) {
+		return call(n, 0, func(ctx context.Context) (holdfast.Status, error) { return n.script.Inspect(ctx, key) })
 	})
-	if held := q.agreed(replies); held.Owner != "" {
+	if held := q.agreed(replies); held.Held {
 		return held, nil
 	}
-	return scripts.Holder{}, err
+	return holdfast.Status{}, err
 }
 
-// agreed is the holder on a quorum of nodes, or the zero Holder. Its lease and count are the
-// largest that a quorum of nodes confirms, and its label is that of most of them.
-func (q *Quorum) agreed(replies []scripts.Holder) scripts.Holder {
+// agreed is the state with a holder that a quorum of nodes has, or that of a free key. Its lease and
+// count are the largest that a quorum of nodes confirms, and its label is that of most of them.
+func (q *Quorum) agreed(replies []holdfast.Status) holdfast.Status {
 	for _, held := range replies {
-		same := slices.DeleteFunc(slices.Clone(replies), func(other scripts.Holder) bool { return other.Owner != held.Owner })
-		if held.Owner == "" || len(same) < q.quorum {
+		same := slices.DeleteFunc(slices.Clone(replies), func(other holdfast.Status) bool { return other.Owner != held.Owner })
+		if !held.Held || len(same) < q.quorum {
 			continue
 		}
-		slices.SortFunc(same, func(a, b scripts.Holder) int { return cmp.Compare(b.Remaining, a.Remaining) })
+		slices.SortFunc(same, func(a, b holdfast.Status) int { return cmp.Compare(b.Remaining, a.Remaining) })
 		held.Remaining = same[q.quorum-1].Remaining
-		slices.SortFunc(same, func(a, b scripts.Holder) int { return b.Entries - a.Entries })
+		slices.SortFunc(same, func(a, b holdfast.Status) int { return b.Entries - a.Entries })
 		held.Entries = same[q.quorum-1].Entries
-		slices.SortFunc(same, func(a, b scripts.Holder) int { return strings.Compare(a.Label, b.Label) })
+		slices.SortFunc(same, func(a, b holdfast.Status) int { return strings.Compare(a.Label, b.Label) })
 		held.Label = same[len(same)/2].Label
 		return held
 	}
-	return scripts.Holder{}
+	return holdfast.Status{}
 }
 
 // ForceRelease frees key on all nodes that answer, which must be a quorum. With fewer, it

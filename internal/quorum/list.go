@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -47,28 +48,28 @@ func (q *Quorum) Scans(_ context.Context, match string) ([]scripts.Scan, error) 
 }
 
 // InspectEach returns what Inspect does, for each of names. It costs one round trip to each node.
-func (q *Quorum) InspectEach(ctx context.Context, names []string) ([]scripts.Result[scripts.Holder], error) {
-	replies, err := all(ctx, q, q.quorum, func(n *node) ([]scripts.Result[scripts.Holder], error) {
-		return call(n, 0, func(ctx context.Context) ([]scripts.Result[scripts.Holder], error) {
+func (q *Quorum) InspectEach(ctx context.Context, names []string) ([]scripts.Result[holdfast.Status], error) {
+	replies, err := all(ctx, q, q.quorum, func(n *node) ([]scripts.Result[holdfast.Status], error) {
+		return call(n, 0, func(ctx context.Context) ([]scripts.Result[holdfast.Status], error) {
 			return n.script.InspectEach(ctx, names)
 		})
 	})
 	if err != nil {
 		return nil, err
 	}
-	results := make([]scripts.Result[scripts.Holder], len(names))
+	results := make([]scripts.Result[holdfast.Status], len(names))
 	for i := range names {
-		holders, errs, good := make([]scripts.Holder, len(replies)), make([]error, len(replies)), 0
+		states, errs, good := make([]holdfast.Status, len(replies)), make([]error, len(replies)), 0
 		for n, of := range replies {
 			errs[n] = errAway
 			if of != nil {
-				holders[n], errs[n] = of[i].Value, of[i].Err
+				states[n], errs[n] = of[i].Value, of[i].Err
 			}
 			if errs[n] == nil {
 				good++
 			}
 		}
-		if results[i].Value = q.agreed(holders); good < q.quorum {
+		if results[i].Value = q.agreed(states); good < q.quorum {
 			results[i].Err = q.newError(q.quorum, errs)
 		}
 	}
