@@ -86,10 +86,10 @@ func (n *node) compare(by time.Duration) {
 
 // writeBack raises the fence counters of the nodes that have a hold to its last number,
 // before Lock returns: the next holder of the key meets a node of this quorum, and so gets
-// larger numbers. It reports whether a quorum has done so, and calls refused for each node that
-// refuses.
-func (q *Quorum) writeBack(ctx context.Context, h *hold, last int64, refused func(*node, error)) bool {
-	var targets []*node
+// larger numbers. It reports whether a quorum has done so. The refusal of a node takes
+// the place of its yes.
+func (r *round) writeBack(ctx context.Context, last int64) bool {
+	q, h, targets := r.q, r.hold, []*node(nil)
 	h.mu.Lock()
 	h.fence = last
 	for i, n := range q.nodes {
@@ -107,7 +107,9 @@ func (q *Quorum) writeBack(ctx context.Context, h *hold, last int64, refused fun
 		case a.err == nil:
 			done++
 		case a.err != errOver && scripts.OutcomeOf(a.err).Final():
-			refused(a.n, a.err)
+			r.mu.Lock()
+			r.errs[a.n.index] = a.err
+			r.mu.Unlock()
 		}
 		if done >= q.need {
 			return true

@@ -20,7 +20,7 @@ func TestG10_DefinitelyThere(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, r *harness) {
 		c := r.client(fencing)
 		n := c.nodes[0]
-		number := func(h *hold) { c.writeBack(t.Context(), h, 5, func(*node, error) {}) }
+		number := func(h *hold) { (&round{q: c.Quorum, hold: h, errs: make([]error, 3)}).writeBack(t.Context(), 5) }
 		there := func(h *hold) { h.parts = []part{{state: present}, {state: present}, {state: present}} }
 		over := func(h *hold) { c.finish(h, true, 3) }
 		for name, one := range map[string]struct {

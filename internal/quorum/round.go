@@ -185,13 +185,6 @@ func (r *round) runIDOf(n *node) string {
 	return ""
 }
 
-// refused notes why a node that said yes does not take the round's fence number.
-func (r *round) refused(n *node, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.errs[n.index] = err
-}
-
 // won ends a round. Its reply is OK if enough nodes have said yes, a quorum has the fence number, and
 // the owner has not been given up.
 func (r *round) won(ctx context.Context) (reply scripts.AcquireReply) {
@@ -201,7 +194,7 @@ func (r *round) won(ctx context.Context) (reply scripts.AcquireReply) {
 		reply.Fence, reply.FenceEnd, yes = r.mint()
 	}
 	r.mu.Unlock()
-	if !yes || r.q.Fencing && !r.q.writeBack(ctx, r.hold, reply.FenceEnd, r.refused) {
+	if !yes || r.q.Fencing && !r.writeBack(ctx, reply.FenceEnd) {
 		return reply
 	}
 	h := r.hold
@@ -234,26 +227,23 @@ func (r *round) failed() (scripts.AcquireReply, error) {
 		}
 	}
 	e := r.q.newError(r.q.need, answers)
-	for i, reply := range r.replies {
-		if by := errs.HeldBy(""); r.errs[i] == holdfast.ErrHeld && errors.As(reply.Why, &by) && by != "" {
-			e.Nodes[i].Err = heldBy(by)
-		}
-	}
-	if !e.contended() {
-		return scripts.AcquireReply{}, e
-	}
-	of, left := map[string]int{}, make([]time.Duration, 0, r.held)
-	split := true
+	votes, left, split := map[string]int{}, []time.Duration(nil), true
 	for i, reply := range r.replies {
 		if r.errs[i] != holdfast.ErrHeld {
 			continue
 		}
-		of[reply.Holder]++
-		split = split && of[reply.Holder] < r.q.need
+		if by := errs.HeldBy(""); errors.As(reply.Why, &by) && by != "" {
+			e.Nodes[i].Err = heldBy(by)
+		}
+		votes[reply.Holder]++
+		split = split && votes[reply.Holder] < r.q.need
 		if reply.Remaining == scripts.NoExpiry {
 			reply.Remaining = math.MaxInt64
 		}
 		left = append(left, reply.Remaining)
+	}
+	if !e.contended() {
+		return scripts.AcquireReply{}, e
 	}
 	// Retry when enough nodes can be free: those that said yes, those that have not answered,
 	// and the first of the others where the hold ends.
@@ -266,9 +256,9 @@ func (r *round) failed() (scripts.AcquireReply, error) {
 }
 
 // RetryDelay is a random delay before the next round. It grows with the failed rounds, as on an
-// Ethernet: clients that ask at the same time split the votes, and none gets a quorum. See the
+// Ethernet: lockers that ask at the same time split the votes, and none gets a quorum. See the
 // Redlock page, "Retry on failure". All its sizes are equally likely, small ones included:
-// otherwise a client that has failed often would be asleep whenever the key is free, and the
+// otherwise a locker that has failed often would be asleep whenever the key is free, and the
 // last holders would take it again.
 func (q *Quorum) RetryDelay(tries int) time.Duration {
 	rtt := time.Duration(q.rtt.Load())
