@@ -49,16 +49,14 @@ type judged struct {
 func (e judged) Unwrap() error            { return e.error }
 func (e judged) Outcome() scripts.Outcome { return e.outcome }
 
-// quarantined says why a node has no vote.
-const quarantined = "it was started, emptied or promoted less than the longest lease ago, or is new (if nothing can be held: DeclareNothingHeld)"
+// quarantine says why a node has no vote.
+const quarantine = "it was started, emptied or promoted less than the longest lease ago, or is new (if nothing can be held: DeclareNothingHeld)"
 
 // noVote says why and how long a node has no vote.
-type noVote struct {
-	left time.Duration
-}
+type noVote struct{ left time.Duration }
 
 func (e noVote) Error() string {
-	return fmt.Sprintf("no vote for another %v: %s", e.left.Round(time.Millisecond), quarantined)
+	return fmt.Sprintf("no vote for another %v: %s", e.left.Round(time.Millisecond), quarantine)
 }
 
 // refused is an answer that waiting cannot cure.

@@ -113,7 +113,7 @@ func (n *node) learn(done chan struct{}) {
 		wait = min(s.Left, time.Second)
 		if g.logged != s.Incarnation {
 			g.logged = s.Incarnation
-			n.q.Logger.Warn("holdfast: multilock: a node has no vote yet: "+quarantined, "node", n.name, "for", s.Left)
+			n.q.Logger.Warn("holdfast: multilock: a node has no vote yet: "+quarantine, "node", n.name, "for", s.Left)
 		}
 	}
 	if err != nil {

@@ -34,7 +34,7 @@ type renewal struct {
 func (q *Quorum) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []scripts.Answer) error {
 	clear(answers)
 	rn := &renewal{
-		q: q, keys: append([]string(nil), keys...), owners: append([]string(nil), owners...),
+		q: q, keys: slices.Clone(keys), owners: slices.Clone(owners),
 		holds: make([]*hold, len(keys)), entries: make([]scripts.Entries, len(keys)),
 		yes: make([]uint8, len(keys)), no: make([]uint16, len(keys)), runIDs: make([]string, len(q.nodes)),
 	}
@@ -68,33 +68,33 @@ func (rn *renewal) ask(n *node, lease time.Duration) error {
 	if n.away() {
 		return n.absence()
 	}
-	type answer struct {
+	type reply struct {
 		answers []scripts.Answer
 		vote    *scripts.Vote // nil: a yes does not count
 	}
-	a, err := call(n, lease, func(ctx context.Context) (answer, error) {
+	r, err := call(n, lease, func(ctx context.Context) (reply, error) {
 		vote, _ := n.voting(ctx) // without one, only "not ours" counts
-		a := answer{answers: make([]scripts.Answer, len(rn.keys))}
+		r := reply{answers: make([]scripts.Answer, len(rn.keys))}
 		n.extends()
-		counts, err := n.script.RenewVoted(ctx, vote, lease, rn.keys, rn.owners, rn.entries, a.answers)
+		counts, err := n.script.RenewVoted(ctx, vote, lease, rn.keys, rn.owners, rn.entries, r.answers)
 		if counts {
-			a.vote = vote
+			r.vote = vote
 		} else if err == nil && vote != nil {
 			n.guard.revoke(vote)
 		}
-		return a, err
+		return r, err
 	})
-	counts := a.vote != nil
+	counts := r.vote != nil
 	rn.mu.Lock()
 	defer rn.mu.Unlock()
 	if counts {
-		run := a.vote.RunID()
+		run := r.vote.RunID()
 		if other := rn.q.sameServerAs(n, run, func(other *node) string { return rn.runIDs[other.index] }); other != nil {
 			return sameServer{other, n}
 		}
 		rn.runIDs[n.index] = run
 	}
-	for i, a := range a.answers {
+	for i, a := range r.answers {
 		switch {
 		case a == scripts.NotOurs:
 			rn.no[i] |= 1 << n.index
