@@ -62,8 +62,8 @@ func (n *node) acquire(ctx context.Context, fenced bool, items []item[scripts.No
 
 // asked notes the answer to an ask, or the end of the wait for it.
 func (n *node) asked(h *hold, reply scripts.NodeReply, err error) error {
-	for _, i := range h.landed(n) {
-		n.endNow(i)
+	for _, end := range h.landed(n) {
+		n.endNow(end)
 	}
 	if err != nil {
 		return err

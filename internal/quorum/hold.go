@@ -2,7 +2,6 @@ package quorum
 
 import (
 	"math"
-	"slices"
 	"sync"
 	"time"
 
@@ -38,7 +37,7 @@ type hold struct {
 
 	mu        sync.Mutex      // guards the rest
 	parts     []part          // by node
-	waiting   []waitingEnd    // ends on nodes to which an acquire is flying
+	waiting   [][]ending      // by node: ends that wait for the acquires flying there; nil: none has
 	entries   scripts.Entries // that every node should have; Count 0: they were never set
 	fence     int64           // the last fence number, which is written back; 0: none
 	won       bool            // a quorum said yes
@@ -96,26 +95,15 @@ func (h *hold) replied(n *node, there bool) {
 	}
 }
 
-// waitingEnd is the end of a hold on a node that waits for flying acquires.
-type waitingEnd struct {
-	n *node
-	ending
-}
-
 // landed notes that an acquire no longer flies, and returns the ends that waited for that.
 func (h *hold) landed(n *node) (due []ending) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	p := &h.parts[n.index]
-	if p.flying--; p.flying > 0 {
+	if p.flying--; p.flying > 0 || h.waiting == nil {
 		return nil
 	}
-	for _, w := range h.waiting {
-		if w.n == n {
-			due = append(due, w.ending)
-		}
-	}
-	h.waiting = slices.DeleteFunc(h.waiting, func(w waitingEnd) bool { return w.n == n })
+	due, h.waiting[n.index] = h.waiting[n.index], nil
 	return due
 }
 
@@ -168,7 +156,10 @@ func (h *hold) await(n *node, end ending) bool {
 	if h.parts[n.index].flying == 0 {
 		return false
 	}
-	h.waiting = append(h.waiting, waitingEnd{n, end})
+	if h.waiting == nil {
+		h.waiting = make([][]ending, len(h.parts))
+	}
+	h.waiting[n.index] = append(h.waiting[n.index], end)
 	return true
 }
 
