@@ -64,6 +64,9 @@ func (n *node) mark(ctx context.Context) (standing, error) {
 		}
 		return m.checkNow(ask, m.standing)
 	}) {
+		if a.err == errClosed { // Close has begun: the others were not asked
+			return s, calls.ErrNoAnswer
+		}
 		if a.err != nil {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -84,6 +85,22 @@ func TestNothingShortIsBegunWhileClosing(t *testing.T) {
 		require.True(t, kept.forgotten(n))
 		close(goOn)
 		<-closed
+	})
+}
+
+// While Close waits, a node without a marker is not marked: the others cannot be asked for which deployment
+// theirs are.
+func TestG1_NoNodeIsMarkedWhileClosing(t *testing.T) {
+	inBubble(t, 3, func(t *testing.T, r *harness) {
+		c := r.client(func(c *Config) { c.Longest = 2 * lease })
+		goOn := make(chan struct{})
+		require.True(t, c.short.Run(func() { <-goOn }))
+		closed := c.closing()
+		defer func() { close(goOn); <-closed }()
+		r.do(0, "DEL", marker)
+		_, err := c.nodes[0].mark(t.Context())
+		require.ErrorIs(t, err, calls.ErrNoAnswer)
+		require.Empty(t, r.markers()[0])
 	})
 }
 

@@ -21,7 +21,7 @@ type guard struct {
 	checking chan struct{} // closed when the check under way has ended; nil if there is none
 	logged   string        // incarnation of the last quarantine in the log
 	refusal  string        // the last refusal in the log
-	checked  atomic.Int64  // when the last check began, in ns
+	checked  atomic.Int64  // when a check was last begun by refresh, or ended, in ns
 }
 
 // checkNodes checks all nodes before the first lock, and later those that have been unused for a
@@ -37,8 +37,19 @@ func (q *Quorum) checkNodes(ctx context.Context) {
 	if due == nil {
 		return
 	}
-	for range each(ctx, q, due, func(n *node) (*scripts.Vote, error) { return call(n, 0, n.voting) }) {
-		// until all have answered
+	came := make(chan answer[*scripts.Vote], len(due))
+	for _, n := range due {
+		if !q.work.Run(func() { // a check is no short work
+			vote, err := call(n, 0, n.voting)
+			came <- answer[*scripts.Vote]{n, vote, err}
+		}) {
+			return
+		}
+	}
+	for range due {
+		if _, ok := next(ctx, came); !ok {
+			break
+		}
 	}
 	q.checked.Store(true)
 }
