@@ -22,9 +22,9 @@
 //     at the same moment split the votes. A locker learns what is usual for each of 64
 //     groups of keys.
 //
-// Where clients split the votes, Redlock makes all of them give up. Here the one with most
+// Where lockers split the votes, Redlock makes all of them give up. Here the one with most
 // votes (of equals, by a hash of the owners) keeps them, and asks the other nodes again up
-// to three times while the others give up. The votes of a client that died in its round
+// to three times while the others give up. The votes of a locker that died in its round
 // count until its lease has ended; if it has most of them, all others give up, as in
 // Redlock. This is safe: a node has one owner at a time, and the deadline counts from step
 // 1 on.
@@ -41,17 +41,17 @@
 //
 // A node that restarts empty votes for a second holder: a client that follows Redlock's
 // five steps to the letter lets two in whenever that happens to one of three nodes. The
-// page's cure is a delayed restart. This package enforces it from the clients, at the cost
+// page's cure is a delayed restart. This package enforces it from the lockers, at the cost
 // of a GET for each call that acquires or renews, and of an INFO for each that acquires,
 // together about 5 µs on the node:
 //
 //	marker   the key holdfast_node on each node names its process, its replication ID
 //	         (which changes when a replica is promoted), a random incarnation, the time since
-//	         which the node has been up without a gap, and the settings that all clients
+//	         which the node has been up without a gap, and the settings that all lockers
 //	         share: the longest lease and the number of nodes
-//	check    a client that finds no marker, or one of another process or replication ID,
+//	check    a locker that finds no marker, or one of another process or replication ID,
 //	         writes a new one: from then on the node has no vote for the longest lease of
-//	         the deployment ([WithMaxLease]), for all clients alike
+//	         the deployment ([WithMaxLease]), for all lockers alike
 //	vote     the script that acquires carries marker and replication ID in its text, and
 //	         compares both before it does anything. A node that restarted does not
 //	         know the script (caches are not kept from Redis 7 on), one that was

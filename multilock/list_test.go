@@ -13,8 +13,8 @@ import (
 // three nodes may be away, but not two.
 func TestLocksOfAQuorum(t *testing.T) {
 	t.Parallel()
-	kindOf(3).InVirtualTime(t).Try(t, func(t *testing.T, d locktest.Kind) {
-		r := locktest.NewHarness(t, d, locktest.Options{Lease: locktest.Long})
+	kindOf(3).InVirtualTime(t).Try(t, func(t *testing.T, k locktest.Kind) {
+		r := locktest.NewHarness(t, k, locktest.Options{Lease: locktest.Long})
 		lease := locktest.Lock(t, r.Other, locktest.Bounded(t), "held")
 		java := func(key string, nodes ...int) {
 			for _, i := range nodes {

@@ -30,13 +30,13 @@ type Locker struct {
 // to Redis. If a node may be unavailable when the program starts, use [Open].
 //
 // All programs must use the same nodes. The nodes remember their number, and have no vote
-// for a client with another number. To change it, add or remove one node at a time: stop
-// all clients, delete the key holdfast_node on all nodes, the new or the removed one as
-// well, and start the clients with the other number. The nodes then have no vote for the
-// longest lease, so an overlooked client does no harm: if it marks a node first, the node
-// refuses the other clients, with an error that says so, until the key is deleted again. To
+// for a locker with another number. To change it, add or remove one node at a time: stop
+// all programs, delete the key holdfast_node on all nodes, the new or the removed one as
+// well, and start the programs with the other number. The nodes then have no vote for the
+// longest lease, so an overlooked program does no harm: if it marks a node first, the node
+// refuses the other lockers, with an error that says so, until the key is deleted again. To
 // replace a node, remove it, and then add the other. Changing two nodes together, or
-// replacing one in one step, can make a second quorum in addition to that of a client that
+// replacing one in one step, can make a second quorum in addition to that of a locker that
 // still uses the former nodes.
 //
 // New fails on too few or too many clients, a nil client, a client of a Redis Cluster, and
@@ -75,7 +75,7 @@ func newLocker(clients []rueidis.Client, c engine.Config, settings quorum.Config
 // DeclareNothingHeld states that no lease of these nodes is held or will be taken before it
 // returns: the nodes are new, or all programs have been stopped for the longest lease (see
 // [WithMaxLease]). Then no node can have forgotten a lease, and all nodes vote immediately, whichever
-// client has marked them. It is for a script that a person runs to set up a deployment, never for
+// locker has marked them. It is for a script that a person runs to set up a deployment, never for
 // the start of a service: nodes without persistence look new after a restart, even one after
 // another, and the statement would give away what others hold. A lock needs no such call: it waits
 // until the nodes vote, see [Locker.Nodes].
@@ -114,7 +114,7 @@ func (l *Locker) Lock(ctx context.Context, key string, opts ...holdfast.LockOpti
 }
 
 // TryLock makes one attempt: one round trip to each node, with [holdfast.WithFencing] two, or none
-// if this locker has key or wants it. If several clients ask at the same time and none has a
+// if this locker has key or wants it. If several lockers ask at the same time and none has a
 // quorum, the one with the most votes asks up to three times more. See [holdfast.Locker].
 func (l *Locker) TryLock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
 	return l.engine.TryLock(ctx, key, opts...)

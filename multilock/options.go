@@ -27,10 +27,10 @@ func WithNodeTimeout(d time.Duration) holdfast.Option {
 	return settings.Own[own]{Name: "multilock.WithNodeTimeout", Set: func(o *own) { o.NodeTimeout = d }}
 }
 
-// WithMaxLease sets the longest lease of the deployment, the same for all its clients. A
+// WithMaxLease sets the longest lease of the deployment, the same for all its lockers. A
 // node that was started, emptied or promoted has no vote for that long, as it may have
 // forgotten a lease. The locker refuses longer leases, and the nodes, which remember the
-// setting, refuse a client with another one. To change it, stop all clients, wait for the
+// setting, refuse a locker with another one. To change it, stop all programs, wait for the
 // old longest lease, delete the key holdfast_node on all nodes, and call
 // [Locker.DeclareNothingHeld] with the new setting. Default the lease.
 func WithMaxLease(d time.Duration) holdfast.Option {

@@ -17,8 +17,8 @@ import (
 
 // The error of a Redis that can be reached and does not answer names it.
 func TestErrors_NameTheServer(t *testing.T) {
-	kind.InVirtualTime(t).Try(t, func(t *testing.T, d locktest.Kind) {
-		r := locktest.NewHarnessOn(t, d, d.Start(t), locktest.Options{Lease: 3 * time.Second})
+	kind.InVirtualTime(t).Try(t, func(t *testing.T, k locktest.Kind) {
+		r := locktest.NewHarnessOn(t, k, k.Start(t), locktest.Options{Lease: 3 * time.Second})
 		r.Proxy.HoldReplies(true)
 		_, err := r.Locker.TryLock(t.Context(), "k")
 		require.EqualError(t, err, fmt.Sprintf(`holdfast: lock "k": outcome unknown: %s: no answer in time`, r.Proxy.Addr()))
@@ -34,9 +34,9 @@ func TestErrors_NameTheServer(t *testing.T) {
 // The log tells of holds and waits longer than a lease, which explain why a program stands
 // still.
 func TestErrors_LongHoldsAndWaitsAreLogged(t *testing.T) {
-	kind.InVirtualTime(t).Try(t, func(t *testing.T, d locktest.Kind) {
+	kind.InVirtualTime(t).Try(t, func(t *testing.T, k locktest.Kind) {
 		var log redistest.Log
-		l := d.Open(t, d.Start(t).Client(t), locktest.Options{
+		l := k.Open(t, k.Start(t).Client(t), locktest.Options{
 			Lease: 3 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		})
 		mine := locktest.Lock(t, l, t.Context(), "k")

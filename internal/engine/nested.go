@@ -14,7 +14,7 @@ import (
 
 // Redis counts nested entries, so that every process sees true hold counts. A call names
 // the count that it sets, so repeating it is harmless. A section makes its calls one at a
-// time. The last Unlock waits for none of them, as it deletes the field whatever its count.
+// time. The last Unlock waits for none of them, as it deletes the field with all its entries.
 
 // nesting is the state of a section with nested entries. Guarded by the shard's lock.
 type nesting struct {

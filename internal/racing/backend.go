@@ -12,7 +12,7 @@ import (
 // Backend is the backend of a lock kind whose processes race for a key that is released.
 type Backend interface {
 	engine.Backend
-	// Release ends the owner's hold, whatever its count, and notifies those who wait for it. In doubt, it
+	// Release ends the owner's hold with all its entries, and notifies those who wait for it. In doubt, it
 	// undoes an acquire of unknown outcome, even one that arrives later.
 	Release(ctx context.Context, h scripts.ReleaseRequest) (scripts.ReleaseReply, error)
 	// Subscribe listens to the releases of name.
