@@ -33,7 +33,7 @@ func forOne() input { return input{keys: make([]string, 0, 16), args: make([]str
 
 // forEach is the input for some asks, as parts/each.lua divides it. add adds to it what one is sent.
 func forEach[A any](asks []A, add func(input, A) input) input {
-	in := input{keys: make([]string, 0, 12*len(asks)), args: make([]string, 0, 6*len(asks)+1)}
+	in := input{keys: make([]string, 0, 14*len(asks)+1), args: make([]string, 0, 8*len(asks)+1)}
 	keys, args := 0, 0 // of one
 	for i, ask := range asks {
 		if in = add(in, ask); i == 0 {

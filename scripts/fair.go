@@ -187,7 +187,7 @@ func (f *Fair) Leave(ctx context.Context, l LeaveRequest) (FairReply, error) {
 }
 
 // LeaveEach does what Leave does for each of asks by itself, and fills results, one for each. Each names
-// as many owners, and as many of them in doubt, as the others.
+// as many owners, and as many of them in doubt, at most four, as the others.
 func (f *Fair) LeaveEach(ctx context.Context, asks []LeaveRequest, results []Result[FairReply]) error {
 	return runEach(ctx, f.redis, fairLeave, asks, f.leaveInput, results, parsePassed)
 }

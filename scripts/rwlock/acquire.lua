@@ -112,6 +112,9 @@ if not found then
   local set = redis.pcall('SET', timeout, ARGV[3], 'PX', lease)
   if not set.err and lasts ~= -1 and lasts < longest then
     set = redis.pcall('PEXPIRE', lock, longest)
+    if set == 0 then -- on a server that lets its clock run on during a script
+      set = redis.error_reply('TRYAGAIN the last lease has just ended')
+    end
   end
   if type(set) == 'table' and set.err then -- a lock without expiry must not stay
     redis.pcall('DEL', timeout)
