@@ -12,7 +12,7 @@ import (
 // waiting cannot cure (a wrong password, a missing right) match none of them.
 var (
 	// ErrNotAcquired: another owner has the lock, or all permits are taken (semaphore), or other waiters
-	// come first (fair, rwlock). The text says who has it, as last seen: a label (see [WithLabel] and
+	// come first (fair, rwlock). If it is known, the text says who has it, as last seen: a label (see [WithLabel] and
 	// [Label]), "another", or this locker itself. That may be the caller itself, if it did not pass a
 	// bound context.
 	ErrNotAcquired = errors.New("not acquired")

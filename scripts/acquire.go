@@ -73,6 +73,19 @@ func (r *Redis) acquireInput(in input, s sentFencing, a AcquireRequest) input {
 	return in.fenced(s, a.Key)
 }
 
+// take is write for an acquire, whose reply is for parse.
+func (r *Redis) take(ctx context.Context, parse parser[AcquireReply], s script, in input) (AcquireReply, error) {
+	if in.wrong != nil {
+		return AcquireReply{}, *in.wrong
+	}
+	m, short, err := r.write(ctx, s, len(in.keys), append(in.keys, in.args...)...)
+	a, err := parse(m, err)
+	if err == nil && a.OK {
+		err = short
+	}
+	return a, err
+}
+
 // AcquireAll takes all of keys in one call, keys[i] for owners[i], for one lease from
 // now; if one of them is not free it changes nothing, and OK is false. OK is also false if
 // they must be of one slot and are of several: without a call where [Redis.BySlot] says so. It

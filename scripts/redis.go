@@ -154,6 +154,15 @@ func (r *Redis) invokeFor(ctx context.Context, key string, s script, keys int, a
 	return r.invoke(ctx, s, keys, args...)
 }
 
+// write is invoke for what counts only when as many replicas have it as are asked for. short is why it does not.
+func (r *Redis) write(ctx context.Context, s script, keys int, args ...string) (reply rueidis.RedisMessage, short, err error) {
+	if r.Replicas > 0 {
+		return r.onReplicas(ctx, s, keys, args)
+	}
+	reply, err = r.invoke(ctx, s, keys, args...)
+	return reply, nil, err
+}
+
 // sender sends a command and returns its reply.
 type sender func(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult
 

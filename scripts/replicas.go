@@ -10,19 +10,15 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redact"
 )
 
-// write is invoke for what counts only when enough replicas have it. short is why it does not
-// count, if Redis has written something.
+// onReplicas is write where replicas are asked for. short is why the write does not count, if Redis has written
+// something.
 //
 // WAIT blocks its connection, and covers only what was written on it. So a write with it has a
 // connection of its own for the time of the call (see alone): a new one for each attempt, as on a
 // Redis Cluster such a connection stays with one node and follows neither MOVED nor ASK. The client
 // is made to learn from MOVED; where ASK sends a call is for the next attempt alone.
 // https://redis.io/docs/latest/commands/wait/
-func (r *Redis) write(ctx context.Context, s script, keys int, args ...string) (reply rueidis.RedisMessage, short, err error) {
-	if r.Replicas == 0 {
-		reply, err = r.invoke(ctx, s, keys, args...)
-		return reply, nil, err
-	}
+func (r *Redis) onReplicas(ctx context.Context, s script, keys int, args []string) (reply rueidis.RedisMessage, short, err error) {
 	if err := ctx.Err(); err != nil {
 		return reply, nil, notSent{err}
 	}
@@ -49,19 +45,6 @@ func (r *Redis) write(ctx context.Context, s script, keys int, args ...string) (
 		return answer
 	}, s, keys, args)
 	return reply, short, err
-}
-
-// take is write for an acquire, whose reply is for parse.
-func (r *Redis) take(ctx context.Context, parse parser[AcquireReply], s script, in input) (AcquireReply, error) {
-	if in.wrong != nil {
-		return AcquireReply{}, *in.wrong
-	}
-	m, short, err := r.write(ctx, s, len(in.keys), append(in.keys, in.args...)...)
-	a, err := parse(m, err)
-	if err == nil && a.OK {
-		err = short
-	}
-	return a, err
 }
 
 // notReplicated is why a write does not count: too few replicas confirmed it, or err kept

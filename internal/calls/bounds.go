@@ -18,8 +18,7 @@ type Bounds struct {
 
 type shared struct {
 	context.Context
-	cancel context.CancelFunc
-	made   time.Time
+	made time.Time
 }
 
 // hidden ends at its deadline but does not show it. rueidis runs a lone call that has a
@@ -47,7 +46,8 @@ func (b *Bounds) Context() context.Context {
 		return current
 	}
 	ctx, cancel := context.WithTimeout(b.Base, b.Timeout+b.Timeout/4)
-	next := &shared{Context: ctx, cancel: cancel, made: time.Now()}
+	context.AfterFunc(ctx, cancel)
+	next := &shared{Context: ctx, made: time.Now()}
 	if b.Hidden {
 		next.Context = hidden{ctx}
 	}

@@ -67,14 +67,14 @@
 // # When a call to Redis fails
 //
 //	definitely not done   a wait repeats the attempt after a pause, until MaxOutage
-//	unknown           an acquire is undone in the background (its owner leaves a
-//	                  tombstone) and tried again by a new owner; a release, a
-//	                  renewal and setting entries are repeated, which is harmless; a hold
-//	                  whose renewals got no answer is released in the background
-//	refused           the waiters get the error: waiting cannot cure it; release and
-//	                  undo go on in the background, as it may end before a lease
-//	doubtful          refused in words that no Redis has, as a proxy's: the waiters get
-//	                  the error, and the call is undone or repeated as an unknown one
+//	unknown               an acquire is undone in the background (its owner leaves a
+//	                      tombstone) and tried again by a new owner; a release, a
+//	                      renewal and setting entries are repeated, which is harmless; a hold
+//	                      whose renewals got no answer is released in the background
+//	refused               the waiters get the error: waiting cannot cure it; release and
+//	                      undo go on in the background, as it may end before a lease
+//	doubtful              refused in words that no Redis has, as a proxy's: the waiters get
+//	                      the error, and the call is undone or repeated as an unknown one
 //
 // Every call is bounded in time (package calls). A caller that goes away leaves nothing behind:
 // its attempt is undone, and a lease that it got meanwhile goes to the next waiter.

@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
-// watchdogs are an engine's: one for each server that has keys, so that renewals on a
+// watchdogs are an engine's: one for each server that has had keys, so that renewals on a
 // server that hangs hold up no others. A hold stays with its watchdog when its key moves.
 type watchdogs struct {
 	config watchdog.Config[*Hold]    // immutable
