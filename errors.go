@@ -26,8 +26,9 @@ var (
 	ErrUpgrade = errors.New("a reader cannot become a writer")
 	// ErrReleased: the entry was unlocked before.
 	ErrReleased = errors.New("lease already released")
-	// ErrWrongType: the key holds something that is not a lock. The call did not change it.
-	ErrWrongType = errors.New("the key holds something that is not a lock")
+	// ErrWrongType: the key holds data of an application, or a lock with another layout: rlock and fair
+	// share one, rwlock and semaphore each have their own. The call did not change it.
+	ErrWrongType = errors.New("the key holds something other than a lock of this kind")
 	// ErrOldServer: the server lacks a command that came with Redis 6.2, or it is older than Redis
 	// 7.0 and the locker is a multilock with its restart guard; see
 	// multilock.WithoutRestartGuard. The locker asks before it sends a server its first script,
@@ -53,7 +54,7 @@ var (
 	ErrNotReplicated = errors.New("not on enough replicas")
 )
 
-// PermitsError is the error of a semaphore's lock call, for errors.As, if others use the key with
+// PermitsError, as *PermitsError, is the error of a semaphore's lock call, for errors.As, if others use the key with
 // another number of permits. The call took nothing. It lasts as long as any permit is taken, or
 // until an operator sets the number; see semaphore.Locker.Resize.
 type PermitsError struct {
@@ -69,7 +70,7 @@ func (e *PermitsError) Error() string {
 // returns it: see [ErrNotAcquired].
 var ErrHeld = errors.New("held by another")
 
-// QuorumError is the error of a multilock call to which too few nodes said yes, for
+// QuorumError, as *QuorumError, is the error of a multilock call to which too few nodes said yes, for
 // errors.As. It matches ErrNotAcquired only if others hold the lock on most of the nodes
 // that answered, and if these could have been a quorum. Otherwise it matches ErrUnavailable or
 // ErrUnknown, or none of them if so many nodes refused that no quorum is left.

@@ -34,7 +34,7 @@ type Locker interface {
 	// ErrUnknown as far as known; ErrUnavailable or ErrUnknown when Redis was unavailable for
 	// longer than WithMaxOutage; ErrTooManyWaiters; ErrClosed; on a bound context ErrLost,
 	// ErrReleased or ErrClosed if its lease has ended. Errors that waiting cannot cure come
-	// immediately: ErrInvalidArgument, ErrUpgrade, ErrWrongType, ErrOldServer, a PermitsError,
+	// immediately: ErrInvalidArgument, ErrUpgrade, ErrWrongType, ErrOldServer, a *PermitsError,
 	// and unchanged refusals by Redis.
 	//
 	// If the connection has just been lost, a call may outlast ctx by the time that the
@@ -42,8 +42,8 @@ type Locker interface {
 	Lock(ctx context.Context, key string, opts ...LockOption) (*Lease, error)
 
 	// TryLock makes one attempt. If this locker already holds key, asks for it, waits for
-	// it or is releasing it, it makes no call to Redis and returns ErrNotAcquired, or the error of
-	// a wait that Redis does not answer. Semaphores and readers of rwlock, which need not exclude
+	// it or is releasing it, it makes no call to Redis and returns ErrNotAcquired or, while the
+	// waiters here get no answer from Redis, their error. Semaphores and readers of rwlock, which need not exclude
 	// each other, may still ask. Like Lock, it re-enters a lease that ctx is bound to.
 	//
 	// Its errors are those of Lock; ErrNotAcquired if another has the lock,
@@ -63,9 +63,9 @@ type Operator interface {
 	Inspect(ctx context.Context, key string) (Status, error)
 
 	// Locks returns an iterator over the held locks whose keys begin with prefix, in no particular order. It
-	// covers this locker's Redis and prefix, including locks of other libraries. It yields each lock once, as
-	// it was when Redis was asked. It leaves out what Inspect refuses, such as data of an application or a
-	// lock of another layout (rwlock and semaphore each have one), and a free key for which others wait.
+	// covers this locker's Redis and prefix, including locks of Redisson. It yields each lock once, as
+	// it was when Redis was asked. It leaves out what is no lock of this kind (ErrWrongType), and a free key
+	// for which others wait.
 	//
 	// It reads all names that Redis has in small steps (SCAN), on a Redis Cluster those of every
 	// master. It yields each lock that is held throughout, unless its server restarts or fails

@@ -141,8 +141,8 @@ func (e *Election) state() (*holdfast.Lease, error) {
 // IsLeader returns nil while this candidate leads, and never after its lease has ended; otherwise
 // [ErrNotLeader], joined with what is known of the reason: [holdfast.ErrNotAcquired], whose text has
 // the label of the leader that the campaign has met, ErrLost while the lead of a lost term has not
-// returned, ErrUnavailable, or why Run has ended. Until the first attempt of the first Run is
-// answered, it waits for that, or until ctx ends. It costs no round trip.
+// returned, ErrUnavailable, ErrUnknown, or why Run has ended. Until the first attempt of the first Run
+// has ended, it waits for that, or until ctx ends. It costs no round trip.
 //
 // What follows an answer may come later than the end of the lease: see [holdfast.Lease].
 func (e *Election) IsLeader(ctx context.Context) error {

@@ -14,9 +14,8 @@
 //
 // A lock is free when its hash is absent; of a read/write lock and of a semaphore, holds that have ended do
 // not count. An owner is client-uuid:number. A hash with another field, or with more than one,
-// is not a lock but somebody's data: acquires, heartbeats, Inspect and ForceRelease refuse it, and nothing
-// here changes it. The same goes for read/write locks, which have a field mode, and for a lock in the
-// calls of [RWLock]. The list and the sorted set of a queue name the same owners and vanish with the
+// is somebody's data, or a read/write lock, which has a field mode: acquires, heartbeats, Inspect and
+// ForceRelease refuse it, and nothing here changes it. So do the calls of [RWLock] with a lock. The list and the sorted set of a queue name the same owners and vanish with the
 // last of them. If all waiters die, they expire a week after the last enter into an empty queue or
 // beside Java, or heartbeat that moved scores on; a turn of a Java waiter postpones that. The
 // heartbeats expire.

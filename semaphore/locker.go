@@ -56,7 +56,7 @@ func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) err
 }
 
 // Lock waits until it has a permit of key or ctx ends; see [holdfast.Locker]. If others use key with
-// another number of permits, it fails immediately with a [holdfast.PermitsError].
+// another number of permits, it fails immediately with a *[holdfast.PermitsError].
 //
 // Waiters of this locker are served roughly in the order in which they came. Between processes there is
 // no order, and one that is much nearer to Redis than another may have far more turns.

@@ -125,7 +125,7 @@ func TestDoctorFinds(t *testing.T) {
 		"no WAIT": {[]string{"--rename-command", "WAIT", ""}, nil, nil, []string{"it does not know WAIT$"}},
 		"no TIME": {[]string{"--rename-command", "TIME", ""}, nil, nil, []string{"time is refused", "!it does not know TIME$"}},
 		"no lock": {nil, func(t *testing.T, s *redistest.Server) { s.Do(t, "SET", key, "no lock") }, nil,
-			[]string{"!the key holds something that is not a lock"}},
+			[]string{"!the key holds something other than a lock of this kind"}},
 		"no message": {nil, nil, redistest.Always(func(cmd []string) bool {
 			return cmd[0] == "SUBSCRIBE" && strings.HasSuffix(cmd[1], "doctor")
 		}, redistest.Hold), []string{"!a message does not go through: nothing arrives"}},
@@ -167,7 +167,7 @@ func TestDoctorOfALockThatIsHeld(t *testing.T) {
 	s.Do(t, "SET", "text", "no lock")
 
 	const plain, rw, permits, none = "a lock of rlock or fair has this name", "a read/write lock has this name", "a semaphore has this name",
-		"!the key holds something that is not a lock"
+		"!the key holds something other than a lock of this kind"
 	for flags, of := range map[string]map[string]string{
 		"":                        {"mutex": "", "read": rw, "written": rw, "permits": permits, "text": none},
 		"--fair":                  {"mutex": "", "read": "!" + rw, "written": "!" + rw, "permits": "!" + permits, "text": none},

@@ -162,12 +162,12 @@ func TestShow(t *testing.T) {
 
 	s.Do(t, "HSET", "no-lock", "colour", "red")
 	_, text := asks(t, statusRefused, urlOf(s), "", "show", "no-lock")
-	require.Equal(t, "holdfast: the key holds something that is not a lock\n", text)
+	require.Equal(t, "holdfast: the key holds something other than a lock of this kind\n", text)
 	s.Do(t, "SET", "text", "red") // which Redis itself refuses, with the hash of a script
 	for _, args := range [][]string{{"show", "text"}, {"unlock", "--yes", "text"}, {"run", "text", "--", "true"}} {
 		_, text, status := do(t, s.Addr(), "", args...)
 		require.Equal(t, statusRefused, status)
-		require.Equal(t, "holdfast: the key holds something that is not a lock\n", text)
+		require.Equal(t, "holdfast: the key holds something other than a lock of this kind\n", text)
 	}
 	asks(t, statusUsage, urlOf(s), "", "show")
 	asks(t, statusUsage, urlOf(s), "", "show", "{k}")
