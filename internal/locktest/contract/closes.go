@@ -103,7 +103,7 @@ func closeUnderWay(c *harness) {
 // A renewal that Close ends has not failed.
 func closeRenewal(c *harness) {
 	var logs redistest.Log
-	l := c.Kind.Open(c.T, c.Client, locktest.Options{Lease: 6 * time.Second, Logger: slog.New(slog.NewTextHandler(&logs, nil))})
+	l := c.Kind.Open(c.T, c.Client, locktest.Options{Lease: 30 * time.Second, Logger: slog.New(slog.NewTextHandler(&logs, nil))})
 	locktest.Lock(c.T, l, c.ctx, "k")
 	held, letGo := c.hold(c.Proxy.OnRequest, "renew")
 	locktest.Within(c.T, held)

@@ -133,7 +133,7 @@ func doCancelled(c *harness) {
 func doReleaseUnanswered(c *harness) {
 	for _, result := range []error{nil, errMine} {
 		var logs redistest.Log
-		s := c.observed(locktest.Options{Lease: 6 * time.Second, Logger: slog.New(slog.NewTextHandler(&logs, nil))})
+		s := c.observed(locktest.Options{Lease: 20 * time.Second, Logger: slog.New(slog.NewTextHandler(&logs, nil))})
 		ctx, cancel := context.WithCancel(c.ctx)
 		err := c.Locker.Do(ctx, "k", func(bound context.Context) error {
 			return c.Locker.Do(bound, "k", func(context.Context) error {
@@ -161,7 +161,7 @@ func doReleaseLate(c *harness) {
 		l := holdfast.LeaseFrom(ctx)
 		time.AfterFunc(time.Until(l.Deadline())+100*time.Millisecond, c.back)
 		return l.Err()
-	}, holdfast.FixedLease(5*time.Second))
+	}, holdfast.FixedLease(20*time.Second))
 	require.NoError(c.T, err)
 	c.free("k")
 }

@@ -181,8 +181,8 @@ func observeGaveUp(c *harness) {
 
 // A loss is told once, be it found at a renewal, at Unlock, or by the cap.
 func observeLost(c *harness) {
-	s := c.observed(locktest.Options{Lease: 6 * time.Second})
-	c.Other = c.Kind.Open(c.T, c.Server.Client(c.T), locktest.Options{Lease: 6 * time.Second})
+	s := c.observed(locktest.Options{Lease: 30 * time.Second})
+	c.Other = c.Kind.Open(c.T, c.Server.Client(c.T), locktest.Options{Lease: 30 * time.Second})
 	n := 0
 	lost := func(l *holdfast.Lease) {
 		c.T.Helper()
@@ -208,10 +208,10 @@ func observeLost(c *harness) {
 }
 
 func observeRenewed(c *harness) {
-	const lease, late = 6 * time.Second, 300 * time.Millisecond // no reply takes so long that the renewal is repeated
+	const lease, late = 30 * time.Second, 1500 * time.Millisecond // no reply takes so long that the renewal is repeated
 	s := c.observed(locktest.Options{Lease: lease})
 	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
-	fixed := locktest.Lock(c.T, c.Locker, c.ctx, "fixed", holdfast.FixedLease(time.Minute))
+	fixed := locktest.Lock(c.T, c.Locker, c.ctx, "fixed", holdfast.FixedLease(locktest.Long))
 	confirmed := func(n int) (all []holdfast.RenewedEvent) {
 		locktest.Await(c.T, func() bool {
 			all = slices.DeleteFunc(of[holdfast.RenewedEvent](s), func(e holdfast.RenewedEvent) bool { return e.Err != nil })

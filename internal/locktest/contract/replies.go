@@ -21,7 +21,7 @@ var replyCases = []testCase{
 	{"G5_LeaveTwiceCountsOnce", servers, defaults, g5Leave},
 	{"G5_ReleaseTwiceReleasesOnce", servers, defaults, g5Release},
 	{"G5_ReleaseAfterALateEnter", servers | noPermits, defaults, g5LateEnter},
-	{"G5_RenewTwice", servers, locktest.Options{Lease: 5 * time.Second}, g5Renew},
+	{"G5_RenewTwice", servers, locktest.Options{Lease: time.Minute}, g5Renew},
 	{"G5_FixedLeaseIsUndoneForAsLongAsItLasts", servers, locktest.Options{Lease: 300 * time.Millisecond}, g5LongFixed},
 }
 
