@@ -2,7 +2,6 @@ package scripts
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -10,56 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/check"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 )
-
-// permitted3 is a server with keys that have three permits, and label as the owners' label.
-func permitted3(t *testing.T) (*redistest.Server, *Semaphore) {
-	s := redistest.Start(t)
-	return s, NewSemaphore(NewRedisWith(s.Client(t), RedisSettings{Label: "label"}), 3)
-}
-
-// takes has owners take permits of the key k.
-func takes(t *testing.T, p *Semaphore, owners ...string) {
-	t.Helper()
-	for _, owner := range owners {
-		require.Equal(t, AcquireReply{OK: true}, must(p.Acquire(bounded(t), AcquireRequest{"k", owner, lease}))(t), owner)
-	}
-}
-
-// ended is the answer to the end of an owner's hold of k, and givenUp that of an owner in doubt.
-func ended(t *testing.T, p *Semaphore, owner string) ReleaseReply {
-	t.Helper()
-	return must(p.Release(bounded(t), ReleaseRequest{Key: "k", Owner: owner}))(t)
-}
-
-func givenUp(t *testing.T, p *Semaphore, owner string) ReleaseReply {
-	t.Helper()
-	return must(p.Release(bounded(t), ReleaseRequest{Key: "k", Owner: owner, Doubt: true}))(t)
-}
-
-// taken are the owners that have a permit of k.
-func taken(t *testing.T, p *Semaphore) (owners []string) {
-	t.Helper()
-	for _, h := range must(p.Inspect(bounded(t), "k"))(t).Holders {
-		owners = append(owners, h.Owner)
-	}
-	return owners
-}
-
-func isFull(t *testing.T, p *Semaphore, owner string) {
-	t.Helper()
-	a := must(p.Acquire(bounded(t), AcquireRequest{"k", owner, lease}))(t)
-	require.False(t, a.OK || a.Gone, owner)
-	require.ErrorContains(t, a.Why, "label")
-	require.InDelta(t, lease, a.Remaining, float64(slack))
-}
-
-// over ends the lease of an owner while Redis has not noticed.
-func over(t *testing.T, s *redistest.Server, owner string) {
-	t.Helper()
-	s.Do(t, "ZADD", "k", "XX", decimal(serverMillis(t, s)), owner)
-}
 
 func TestG1_AsManyOwnersAsPermits(t *testing.T) {
 	s, p := permitted3(t)
@@ -101,25 +51,6 @@ func TestG7_PermitsLeaveNothing(t *testing.T) {
 	over(t, s, ofA(3))
 	require.Equal(t, ReleaseReply{}, ended(t, p, ofA(3)), "it was over")
 	require.Empty(t, state(t, s))
-}
-
-// A renewal that comes late finds the entry of the lease, perhaps, but brings it not back.
-func TestG1_ALateRenewalRevivesNoPermit(t *testing.T) {
-	s, p := permitted3(t)
-	takes(t, p, ofA(1), ofA(2), ofA(3))
-	over(t, s, ofA(2))
-	answers := make([]Answer, 4)
-	owners := []string{ofA(1), ofA(2), ofA(3), ofB(1)}
-	require.NoError(t, p.Renew(bounded(t), lease, []string{"k", "k", "k", "k"}, owners, answers))
-	require.Equal(t, []Answer{Renewed, NotOurs, Renewed, NotOurs}, answers)
-	require.False(t, must(p.SetEntries(bounded(t), "k", ofA(2), Entries{Count: 1}))(t))
-	require.True(t, must(p.Acquire(bounded(t), AcquireRequest{"k", ofA(2), lease}))(t).Gone)
-	takes(t, p, ofB(1))
-	isFull(t, p, ofB(2))
-	s.Do(t, "DEL", "k")
-	require.NoError(t, p.Renew(bounded(t), lease, []string{"k", "k", "k", "k"}, owners, answers))
-	require.Equal(t, []Answer{NotOurs, NotOurs, NotOurs, NotOurs}, answers)
-	require.EqualValues(t, 0, number(t, s, "EXISTS", "k"))
 }
 
 func TestF7_AnOwnerThatIsGivenUpTakesNoPermit(t *testing.T) {
@@ -342,63 +273,4 @@ func TestF30_PermitsOutOfMemory(t *testing.T) {
 	require.False(t, givenUp(t, p, ofB(1)).Ours)
 	require.EqualValues(t, 1, number(t, s, "EXISTS", tombstone("k", ofB(1))))
 	require.True(t, must(p.ForceRelease(bounded(t), "k"))(t))
-}
-
-// Many renewals in one call, of keys that Redis refuses among them.
-func TestRenewPermitsOfManyKeys(t *testing.T) {
-	s, p := permitted3(t)
-	var keys, owners []string
-	for i := range 300 {
-		keys, owners = append(keys, fmt.Sprint("key", i)), append(owners, ofA(i+1))
-		must(p.Acquire(bounded(t), AcquireRequest{keys[i], owners[i], lease}))(t)
-	}
-	s.Do(t, "SET", keys[7], "x")
-	s.Do(t, "DEL", keys[8])
-	answers := make([]Answer, len(keys))
-	require.NoError(t, p.Renew(bounded(t), 2*lease, keys, owners, answers))
-	for i, a := range answers {
-		if i == 7 || i == 8 {
-			require.Equal(t, NotOurs, a)
-			continue
-		}
-		require.Equal(t, Renewed, a, i)
-		lasts(t, s, keys[i], 2*lease)
-	}
-}
-
-// The permits of one key share the cost of its expiry.
-func TestRenewPermitsOfOneKey(t *testing.T) {
-	s, p := permitted3(t)
-	takes(t, p, ofA(1), ofA(2), ofA(3))
-	answers := make([]Answer, 4)
-	s.Do(t, "CONFIG", "RESETSTAT")
-	require.NoError(t, p.Renew(bounded(t), 2*lease, []string{"k", "k", "k", "k"}, []string{ofA(1), ofB(1), ofA(2), ofA(3)}, answers))
-	require.Equal(t, []Answer{Renewed, NotOurs, Renewed, Renewed}, answers)
-	asked := cost(t, s)
-	require.Equal(t, []int{4, 3, 2}, []int{asked["zscore"], asked["zadd"], asked["pexpire"]})
-	lasts(t, s, "k", 2*lease)
-	lasts(t, s, permitRecord("k"), 2*lease)
-	for i := range 3 {
-		require.InDelta(t, serverMillis(t, s)+2*lease.Milliseconds(), number(t, s, "ZSCORE", "k", ofA(i+1)), slackMillis)
-	}
-}
-
-// On a server that lets its clock run on during a script, the leases of others may end before the new one is kept.
-// Then nobody has it.
-func TestG1_TheLastLeaseEndsDuringAnAcquire(t *testing.T) {
-	s, p := permitted3(t)
-	takes(t, p, ownA)
-	text := strings.Replace(semaphoreAcquire.text, "local kept =", "redis.call('DEL', holds) local kept =", 1)
-	_, err := p.redis.invoke(bounded(t), scriptOf(text), 3, "k", permitRecord("k"), tombstone("k", ownB), ownB, millis(lease), "3", "1")
-	require.Equal(t, Unavailable, OutcomeOf(err), err)
-	require.Empty(t, taken(t, p))
-
-	r := NewRWLock(p.redis, clientA)
-	require.True(t, must(r.Acquire(bounded(t), Fencing{}, RWLockAcquireRequest{AcquireRequest: AcquireRequest{"rw", ownA, lease}}))(t).OK)
-	text = strings.Replace(rwlockAcquire.text, "set = redis.pcall('PEXPIRE', lock", "redis.call('DEL', lock) set = redis.pcall('PEXPIRE', lock", 1)
-	_, err = r.redis.invoke(bounded(t), scriptOf(text), 5, "rw", tombstone("rw", ownB), timeout("rw", ownB), wishes("rw"), absentKey("rw"),
-		ownB, millis(2*lease), "1", clientB, "0", "")
-	require.Equal(t, Unavailable, OutcomeOf(err), err)
-	exists := s.Do(t, "EXISTS", "rw")
-	require.Zero(t, must(exists.AsInt64())(t))
 }
