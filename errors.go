@@ -12,9 +12,9 @@ import (
 // waiting cannot cure (a wrong password, a missing right) match none of them.
 var (
 	// ErrNotAcquired: another owner has the lock, or all permits are taken (semaphore), or other waiters
-	// come first (fair, rwlock). If it is known, the text says who has it, as last seen: a label (see [WithLabel] and
-	// [Label]), "another", or this locker itself. That may be the caller itself, if it did not pass a
-	// bound context.
+	// come first (fair, rwlock). If it is known, the text says who has it, as last seen: a label (see
+	// [WithLabel] and [Label]), "another", or this locker itself. That may be the caller itself, if it did
+	// not pass a bound context.
 	ErrNotAcquired = errors.New("not acquired")
 	// ErrLost: the lease ended before it was unlocked. Redis no longer knew it, or did not
 	// answer until its deadline, or its cap or its fixed end was reached. Another may have the
@@ -54,8 +54,8 @@ var (
 	ErrNotReplicated = errors.New("not on enough replicas")
 )
 
-// PermitsError, as *PermitsError, is the error of a semaphore's lock call, for errors.As, if others use the key with
-// another number of permits. The call took nothing. It lasts as long as any permit is taken, or
+// PermitsError, as *PermitsError, is the error of a semaphore's lock call, for errors.As, if others use the
+// key with another number of permits. The call took nothing. It lasts as long as any permit is taken, or
 // until an operator sets the number; see semaphore.Locker.Resize.
 type PermitsError struct {
 	Wanted int // by this locker: the n of semaphore.New

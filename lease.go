@@ -84,9 +84,9 @@ func (l *Lease) Err() error { return l.entry.Err() }
 func (l *Lease) Deadline() time.Time { return l.entry.Deadline() }
 
 // Fence returns the number of this lease. It is larger than those of all earlier holders of the key;
-// nested leases share one, and readers of rwlock may (see there). A resource that remembers the largest number it has seen
-// and refuses smaller ones is safe even from a holder that was paused and does not know that it has lost
-// the lock. See Kleppmann, How to do distributed locking (2016). Without WithFencing it is 0, and such a
+// nested leases share one, and readers of rwlock may (see there). A resource that remembers the largest
+// number it has seen and refuses smaller ones is safe even from a holder that was paused and does not know
+// that it has lost the lock. See Kleppmann, How to do distributed locking (2016). Without WithFencing it is 0, and such a
 // resource refuses nobody.
 func (l *Lease) Fence() int64 { return l.entry.Fence() }
 

@@ -43,8 +43,8 @@ type Locker interface {
 
 	// TryLock makes one attempt. If this locker already holds key, asks for it, waits for
 	// it or is releasing it, it makes no call to Redis and returns ErrNotAcquired or, while the
-	// waiters here get no answer from Redis, their error. Semaphores and readers of rwlock, which need not exclude
-	// each other, may still ask. Like Lock, it re-enters a lease that ctx is bound to.
+	// waiters here get no answer from Redis, their error. Semaphores and readers of rwlock, which need not
+	// exclude each other, may still ask. Like Lock, it re-enters a lease that ctx is bound to.
 	//
 	// Its errors are those of Lock; ErrNotAcquired if another has the lock,
 	// ErrUnavailable if Redis did not take the call, ErrUnknown if it did not answer.

@@ -15,10 +15,10 @@
 // A lock is free when its hash is absent; of a read/write lock and of a semaphore, holds that have ended do
 // not count. An owner is client-uuid:number. A hash with another field, or with more than one,
 // is somebody's data, or a read/write lock, which has a field mode: acquires, heartbeats, Inspect and
-// ForceRelease refuse it, and nothing here changes it. So do the calls of [RWLock] with a lock. The list and the sorted set of a queue name the same owners and vanish with the
-// last of them. If all waiters die, they expire a week after the last enter into an empty queue or
-// beside Java, or heartbeat that moved scores on; a turn of a Java waiter postpones that. The
-// heartbeats expire.
+// ForceRelease refuse it, and nothing here changes it. The calls of [RWLock] refuse a lock in the same way.
+// The list and the sorted set of a queue name the same owners and vanish with the last of them. If all
+// waiters die, they expire a week after the last enter into an empty queue or beside Java, or heartbeat
+// that moved scores on; a turn of a Java waiter postpones that. The heartbeats expire.
 //
 // # The scripts
 //
