@@ -254,7 +254,7 @@ func (k *keyState) holdsOf(l *Locker) (all []*hold) {
 func (k *keyState) whyNot(w *waiter) error {
 	switch d := k.first(); {
 	case w.outer == nil && d != nil && d.locker == w.locker && !d.over && !d.locker.reads:
-		return errs.HeldHere{For: time.Since(d.granted), Label: d.label}
+		return errs.Here(time.Since(d.granted), d.label)
 	case k.away():
 		return errs.Failed(holdfast.ErrUnavailable, errAway)
 	case d != nil && w.locker.reads && d.locker.reads: // a writer waits

@@ -67,10 +67,10 @@ func (e *Engine) NewHold(k *Key, owner string, t Terms, start time.Time, a scrip
 		h.extras.due.Store(int64(e.Calls.At(start) + min(t.Lease, e.Lease)/3))
 	}
 	h.watchdog = e.watchdogs.of(e.Calls.ServerOf(k.Name))
-	if t.MaxHold == 0 && !t.Fixed && e.MaxHold > 0 {
+	if t.MaxHold == 0 && e.MaxHold > 0 {
 		t.MaxHold = e.MaxHold + time.Since(start) // start may be long before a grant
 	}
-	h.watchdog.Watch(h, watchdog.Terms{Anchor: start, Lease: t.Lease, Renew: !t.Fixed, MaxHold: t.MaxHold})
+	h.watchdog.Watch(h, watchdog.Terms{Anchor: start, Lease: t.Lease, Renew: t.MaxHold != Fixed, MaxHold: max(t.MaxHold, 0)})
 	return h
 }
 
@@ -192,15 +192,18 @@ func (e *Engine) revoke(h *Hold, reason error) (news bool) {
 	return news
 }
 
-// Terms are what a caller asks of an outermost hold.
+// Terms are what a caller asks of an outermost hold. They have four fields, as Go passes a struct of
+// more in memory, which every lock would pay for.
 type Terms struct {
 	Lease   time.Duration // of the hold
-	Fixed   bool          // never renewed
-	MaxHold time.Duration // cap on a renewed hold; 0: none
+	MaxHold time.Duration // cap on a renewed hold; 0: none; Fixed: it is never renewed
 	Label   *string       // nil: that of the locker
 	beside  *entry        // the writer that is the caller of a reader; nil: none is
 }
 
+// Fixed in place of a cap says that the hold is never renewed.
+const Fixed time.Duration = -1
+
 // Plain reports whether the terms are the default: a renewed hold without a cap, with the
 // locker's lease and label. Only such holds are handed over locally.
-func (t Terms) Plain() bool { return !t.Fixed && t.MaxHold == 0 && t.Label == nil && t.beside == nil }
+func (t Terms) Plain() bool { return t.MaxHold == 0 && t.Label == nil && t.beside == nil }

@@ -148,7 +148,7 @@ func (k *Key) released(h *Hold) {
 // oldest hold has lasted.
 func (k *Key) NotAcquired() error {
 	if k.oldest != nil {
-		return errs.HeldHere{For: k.engine.Calls.Now() - k.oldest.granted, Label: k.oldest.extras.label}
+		return errs.Here(k.engine.Calls.Now()-k.oldest.granted, k.oldest.extras.label)
 	}
 	return holdfast.ErrNotAcquired
 }

@@ -46,7 +46,8 @@ func (e *Engine) TryLockFor(ctx context.Context, key string, wait time.Duration,
 // lock waits at most the given time; negative: as the options say, or without limit.
 func (e *Engine) lock(ctx context.Context, key string, wait time.Duration, opts []holdfast.LockOption) (lease *holdfast.Lease, err error) {
 	began := e.observer.now()
-	name, t, opt, err := e.terms(ctx, key, opts)
+	var opt holdfast.LockOptions
+	name, t, err := e.terms(ctx, key, opts, &opt)
 	switch {
 	case err != nil || opt.WaitAtMost == nil:
 	case wait < 0:

@@ -109,35 +109,35 @@ func (e *Engine) Check(ctx context.Context, key string, opts []holdfast.LockOpti
 	if err != nil {
 		return err
 	}
-	t, _, err := e.chosen(opts)
+	t, err := e.chosen(opts, &holdfast.LockOptions{})
 	if err == nil && !t.Plain() && e.boundTo(ctx, name) != nil {
 		err = errs.ErrNested
 	}
 	return err
 }
 
-// terms checks the arguments of a call, and returns the key's name. The caller still has
-// to check what opt says about the wait.
-func (e *Engine) terms(ctx context.Context, key string, opts []holdfast.LockOption) (name string, t Terms, opt holdfast.LockOptions, err error) {
+// terms checks the arguments of a call, and returns the key's name. It sets opt, which as a result
+// would be copied twice. The caller still has to check what opt says about the wait.
+func (e *Engine) terms(ctx context.Context, key string, opts []holdfast.LockOption, opt *holdfast.LockOptions) (name string, t Terms, err error) {
 	if name, err = e.nameOf(key); err != nil {
-		return "", t, opt, err
+		return "", t, err
 	}
-	if t, opt, err = e.chosen(opts); err != nil {
-		return "", t, opt, err
+	if t, err = e.chosen(opts, opt); err != nil {
+		return "", t, err
 	}
 	if ctx.Err() == nil {
 		e.warned.Do(e.warnOfEviction)
 	}
-	return name, t, opt, nil
+	return name, t, nil
 }
 
-// chosen returns what the options of a call choose.
-func (e *Engine) chosen(opts []holdfast.LockOption) (t Terms, opt holdfast.LockOptions, err error) {
+// chosen returns what the options of a call choose, and sets opt.
+func (e *Engine) chosen(opts []holdfast.LockOption, opt *holdfast.LockOptions) (t Terms, err error) {
 	t.Lease = e.Lease
 	if len(opts) == 0 { // nothing is allocated
-		return t, opt, nil
+		return t, nil
 	}
-	opt, err = check.Options(opts, e.MaxHold)
+	*opt, err = check.Options(opts, e.MaxHold)
 	if err == nil && opt.OnPlace != nil && !e.Places {
 		err = errs.Invalid("OnPlace: %s has no queue of all processes", e.Kind)
 	}
@@ -145,16 +145,16 @@ func (e *Engine) chosen(opts []holdfast.LockOption) (t Terms, opt holdfast.LockO
 		err = errs.Invalid("FixedLease: %v is longer than WithMaxLease, %v", *opt.FixedLease, e.Longest)
 	}
 	if err != nil {
-		return t, opt, err
+		return t, err
 	}
 	if opt.FixedLease != nil {
-		t.Lease, t.Fixed = *opt.FixedLease, true
+		t.Lease, t.MaxHold = *opt.FixedLease, Fixed
 	}
 	if opt.MaxHold != nil {
 		t.MaxHold = *opt.MaxHold
 	}
 	t.Label = opt.Label
-	return t, opt, nil
+	return t, nil
 }
 
 // warnOfEviction asks Redis, at the first lock and in the background, whether it may drop

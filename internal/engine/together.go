@@ -42,7 +42,7 @@ func (e *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 	names := make([]string, len(keys))
 	for i, key := range keys {
 		var err error
-		if names[i], t, _, err = e.terms(ctx, key, opts); err != nil {
+		if names[i], t, err = e.terms(ctx, key, opts, &holdfast.LockOptions{}); err != nil {
 			return nil, errs.Of("lock", key, err)
 		}
 	}

@@ -55,22 +55,31 @@ func Of(what, key string, err error) error {
 	return &keyError{what, key, err}
 }
 
-// HeldHere is ErrNotAcquired with the time for which this locker itself has held the key:
-// perhaps the caller is the holder, and did not pass the context bound to its lease.
-type HeldHere struct {
-	For   time.Duration
-	Label *string // of the call that has it; nil: that of the locker
-}
-
-func (h HeldHere) Error() string {
-	text := "not acquired: held by this locker for " + (h.For / time.Millisecond * time.Millisecond).String()
-	if h.Label != nil {
-		text += ", as " + Quote(*h.Label)
+// Here is ErrNotAcquired for a key that this locker itself has held for that long: perhaps the caller
+// is the holder, and did not pass the context bound to its lease. label is of the call that has the
+// key; nil: that of the locker.
+func Here(held time.Duration, label *string) error {
+	if label != nil {
+		return heldAs{heldHere(held), *label}
 	}
-	return text
+	return heldHere(held)
 }
 
-func (HeldHere) Unwrap() error { return holdfast.ErrNotAcquired }
+// heldHere is a number, which costs a refusal in memory less than a struct with a pointer.
+type heldHere time.Duration
+
+func (h heldHere) Error() string {
+	return "not acquired: held by this locker for " + time.Duration(h).Truncate(time.Millisecond).String()
+}
+
+func (heldHere) Unwrap() error { return holdfast.ErrNotAcquired }
+
+type heldAs struct {
+	heldHere
+	label string
+}
+
+func (h heldAs) Error() string { return h.heldHere.Error() + ", as " + Quote(h.label) }
 
 // HeldBy is ErrNotAcquired with the label of the holder; "": another without one.
 type HeldBy string

@@ -45,7 +45,7 @@ func lingerers(t *testing.T, places int) *queue {
 
 // holdBriefly makes the key held, for a short time.
 func (q *queue) holdBriefly() {
-	t := engine.Terms{Lease: time.Second, Fixed: true}
+	t := engine.Terms{Lease: time.Second, MaxHold: engine.Fixed}
 	q.key.Lock()
 	defer q.key.Unlock()
 	q.in.engine.Occupy(q.in.engine.NewHold(q.key, "owner", t, time.Now(), scripts.AcquireReply{}, nil), engine.NewWaiter(t, nil, 0), nil)
