@@ -11,12 +11,18 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/multilock"
 	"github.com/holdfast-go/holdfast/rlock"
+	"github.com/holdfast-go/holdfast/rwlock"
+	"github.com/holdfast-go/holdfast/semaphore"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, redistest.Leftovers()...) }
 
 // Every kind of lock fits code that takes a Locker, or an Operator.
-var (
-	_ = []holdfast.Locker{(*rlock.Locker)(nil), (*fair.Locker)(nil), (*multilock.Locker)(nil), (*holdfasttest.Locker)(nil)}
-	_ = []holdfast.Operator{(*rlock.Locker)(nil), (*fair.Locker)(nil), (*multilock.Locker)(nil), (*holdfasttest.Locker)(nil)}
-)
+var _ = []interface {
+	holdfast.Locker
+	holdfast.Operator
+}{
+	(*rlock.Locker)(nil), (*fair.Locker)(nil), (*rwlock.Locker)(nil), (*semaphore.Locker)(nil), (*multilock.Locker)(nil), (*holdfasttest.Locker)(nil),
+}
+
+var _ holdfast.Locker = (*rwlock.RLocker)(nil)

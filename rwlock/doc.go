@@ -18,10 +18,10 @@
 //
 // # Readers of one process
 //
-// They share one hold in Redis, which is renewed once and released by the last of them. A reader that
-// comes while such a hold is younger than [holdfast.WithLocalHandover] reads under it without a call
-// to Redis. The next one asks Redis whether its process may continue this way: it may not while a
-// writer waits. With [holdfast.WithMaxHold], the next one asks for another hold. A reader with a
+// They share one hold in Redis, which is renewed once and released by the last of them. For
+// [holdfast.WithLocalHandover] after its acquire, a reader that comes reads under it without a call
+// to Redis. The next one asks Redis whether its process may continue this way, for as long again: it
+// may not while a writer waits. With [holdfast.WithMaxHold], the next one asks for another hold. A reader with a
 // lease, a cap or a label of its own has a hold of its own. A call of one hold never changes another.
 //
 // # Nobody starves

@@ -5,8 +5,8 @@
 // It is exported for the other packages of this module. Only these are stable: the names of
 // keys and channels with what they hold, [Channel], [SemaphoreChannel], [RWLockChannel],
 // and what a Redis user must be allowed to do: [Commands], [FairCommands],
-// [SemaphoreCommands], [RWLockCommands], [QuorumCommands]. Everything else may change with
-// any release.
+// [SemaphoreCommands], [RWLockCommands], [QuorumCommands], [ClusterCommands]. Everything else may
+// change with any release.
 //
 // # What is in Redis
 //
