@@ -95,6 +95,19 @@ func TestNothingHeldAfterAFailedTryLock(t *testing.T) {
 	})
 }
 
+// Its error tells an ended context and a closed locker from nodes that do not answer.
+func TestNothingHeldWithoutACall(t *testing.T) {
+	inWorld(t, 1, 3, func(w world) {
+		l := w.open(0)
+		over, cancel := context.WithCancel(w.Context())
+		cancel()
+		require.ErrorIs(w, l.DeclareNothingHeld(over), context.Canceled)
+		require.NoError(w, l.Close())
+		require.ErrorIs(w, l.DeclareNothingHeld(w.Context()), holdfast.ErrClosed)
+		require.ErrorIs(w, l.Nodes(w.Context())[0].Err, holdfast.ErrClosed)
+	})
+}
+
 // DeclareNothingHeld refuses nodes that may evict locks. One of three is left out, and a line of the log
 // says so. Of two, only WithoutEvictionGuard makes a quorum.
 func TestNodesThatMayEvict(t *testing.T) {

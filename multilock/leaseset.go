@@ -3,7 +3,7 @@ package multilock
 import (
 	"context"
 	"errors"
-	"slices"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -21,14 +21,17 @@ func (s *LeaseSet) add(ctx context.Context, l *holdfast.Lease) context.Context {
 	return l.Bind(ctx)
 }
 
-// Unlock ends all leases, the last one first, and joins their errors; see [holdfast.Lease.Unlock].
+// Unlock ends all leases at the same time, and joins their errors; see [holdfast.Lease.Unlock].
 func (s *LeaseSet) Unlock(ctx context.Context) error { return errors.Join(s.unlock(ctx)...) }
 
 // unlock is Unlock that returns the errors of all leases.
-func (s *LeaseSet) unlock(ctx context.Context) (errs []error) {
-	for _, l := range slices.Backward(s.leases) {
-		errs = append(errs, l.Unlock(ctx))
+func (s *LeaseSet) unlock(ctx context.Context) []error {
+	errs := make([]error, len(s.leases))
+	var all sync.WaitGroup
+	for i, l := range s.leases { // a Redis that hangs must not keep the keys of others
+		all.Go(func() { errs[i] = l.Unlock(ctx) })
 	}
+	all.Wait()
 	return errs
 }
 

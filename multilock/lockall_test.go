@@ -297,6 +297,27 @@ func TestDoAll_IsDoneWithoutAnAnswerToTheRelease(t *testing.T) {
 	}
 }
 
+// A Redis that hangs keeps no key of another Redis.
+func TestG9_LockAll_UnlocksEachByItself(t *testing.T) {
+	inWorld(t, 2, 3, func(w world) {
+		var keys multilock.KeySet
+		var others []holdfast.Locker
+		for i, order := range []string{"0", "1", "2"} {
+			keys = keys.And(multilock.Keys(w.rlock(w.Clients(0)[i]), "k").OrderName(order))
+			others = append(others, w.rlock(w.Clients(1)[i]))
+		}
+		set, ended := w.lockAll(keys), make(chan error, 1)
+		w.Servers[1].Pause()
+		go func() { ended <- set.Unlock(w.Context()) }()
+		began := time.Now()
+		w.lock(others[0], "k")
+		w.lock(others[2], "k")
+		require.Less(w, time.Since(began), time.Second)
+		w.Servers[1].Resume()
+		require.NoError(w, <-ended)
+	})
+}
+
 // Each locker puts its prefix before its keys. A key that only the prefix makes fit is taken,
 // and one that no name begins so refused before any key is taken.
 func TestLockAll_WithPrefixes(t *testing.T) {

@@ -82,14 +82,23 @@ func newLocker(clients []rueidis.Client, c engine.Config, settings quorum.Config
 //
 // It does nothing if all nodes vote, and fails if only some do, as those may be in use. If it
 // fails halfway, the nodes have no vote for at most the longest lease. Errors:
-// [*holdfast.QuorumError] if a node does not answer or cannot vote; calling again does no harm.
+// [*holdfast.QuorumError] if a node does not answer or cannot vote; the context's, if it has ended;
+// ErrClosed after Close. Calling again does no harm.
 // It costs a few round trips to each node, on connections of their own, within ctx and twice the
 // time that [Locker.Nodes] gives a node.
 func (l *Locker) DeclareNothingHeld(ctx context.Context) error {
-	if err := l.quorum.DeclareNothingHeld(ctx); err != nil {
-		return fmt.Errorf("multilock: DeclareNothingHeld: %w", err)
+	err := holdfast.ErrClosed
+	l.engine.With("", func(*engine.Key) { err = nil })
+	if err == nil {
+		err = l.quorum.DeclareNothingHeld(ctx)
 	}
-	return nil
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		err = errs.Ended(ctx, err)
+	}
+	return fmt.Errorf("multilock: DeclareNothingHeld: %w", err)
 }
 
 // Do locks key, runs f with a context that is bound to the lease, and unlocks; see
@@ -146,7 +155,7 @@ func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err er
 }
 
 // Nodes, for operators, returns the state of all nodes, in the order of the clients. It changes
-// nothing. A node that does not answer within a second, or within [WithNodeTimeout] if that is
+// no lock and no vote. A node that does not answer within a second, or within [WithNodeTimeout] if that is
 // longer, has an error. It costs up to three round trips to each node, on a connection of its own.
 func (l *Locker) Nodes(ctx context.Context) []holdfast.NodeStatus { return l.quorum.Nodes(ctx) }
 

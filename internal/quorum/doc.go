@@ -53,7 +53,7 @@
 // # Nodes that do not answer
 //
 // Every call to a node is bounded in time, and no call waits for another node. After three
-// calls in a row without an answer a node counts as away: no caller asks it, or loses time to
+// calls in a row without an answer a node counts as away: no lock call asks it, or loses time to
 // it, until its repairer has reached it or it has confirmed a subscription. The repairer is a
 // goroutine that lives as long as the node has jobs. It adds holds that a quorum has, and ends
 // those that are over, for as long as they could last.

@@ -38,7 +38,7 @@ var (
 	errDenied  = judged{errors.New("the node does not have this hold"), scripts.Unavailable}
 	errOver    = judged{errors.New("the round was over"), scripts.Refused}
 	errGivenUp = judged{errOver.error, scripts.Unavailable} // errOver in the error of a round, which another follows
-	errClosed  = judged{errors.New("locker closed"), scripts.Refused}
+	errClosed  = judged{holdfast.ErrClosed, scripts.Refused}
 )
 
 type judged struct {
