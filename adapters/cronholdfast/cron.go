@@ -25,8 +25,9 @@ type FuncJob func(context.Context)
 func (f FuncJob) Run() { f(context.Background()) }
 
 // Once returns a wrapper for one job. Across all processes that share a Redis, no two runs of
-// the job overlap, and after a run has begun no other begins for the time apart. The job takes
-// key while it runs, with a lease that is renewed, and key + ":due" for the time apart. Once fails
+// the job overlap, and no other begins for the time apart, which counts from shortly before a run
+// begins. The job takes key while it runs, with a lease that is renewed, and before that key + ":due"
+// for the time apart: if Redis is so slow that this has passed, the job is skipped. Once fails
 // with [holdfast.ErrInvalidArgument] on nil locks or a nil log, on a key that is empty or too long,
 // and on a bad time.
 //
@@ -60,7 +61,7 @@ func Once(ctx context.Context, locks holdfast.Locker, key string, apart time.Dur
 		return cron.FuncJob(func() {
 			switch ran, err := once(ctx, locks, key, apart, run); {
 			case err == nil:
-			case !ran && errors.Is(err, holdfast.ErrNotAcquired):
+			case !ran && ctx.Err() == nil && errors.Is(err, holdfast.ErrNotAcquired):
 				log.Info("skip", "key", key)
 			case ran && errors.Is(err, holdfast.ErrLost):
 				log.Error(err, "job ran, but did not hold its lock to the end", "key", key)
@@ -80,11 +81,14 @@ func once(ctx context.Context, locks holdfast.Locker, key string, apart time.Dur
 		return false, err
 	}
 	err = locks.Do(ctx, key, func(ctx context.Context) error {
+		if late := due.Err(); late != nil { // another process may have run it
+			return late
+		}
 		ran = true
 		run(ctx)
 		return nil
 	}, holdfast.WaitAtMost(0))
-	if err != nil && !ran && !errors.Is(err, holdfast.ErrNotAcquired) { // another process may have more luck
+	if !ran && due.Err() == nil && (ctx.Err() != nil || !errors.Is(err, holdfast.ErrNotAcquired)) { // another process may have more luck
 		err = errors.Join(err, due.Unlock(ctx))
 	}
 	return ran, err

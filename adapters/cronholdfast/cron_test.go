@@ -167,6 +167,48 @@ func TestOnce_DueAfterAnError(t *testing.T) {
 	require.True(t, ran)
 }
 
+// between does something between the two calls of a run.
+type between struct {
+	holdfast.Locker
+	does func() error
+}
+
+func (b between) Do(ctx context.Context, key string, f func(context.Context) error, opts ...holdfast.LockOption) error {
+	if err := b.does(); err != nil {
+		return err
+	}
+	return b.Locker.Do(ctx, key, f, opts...)
+}
+
+// While Redis answers, the time apart passes: another process may have run the job. Or ctx ends, and
+// another process should.
+func TestOnce_BetweenItsCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locks, err := holdfasttest.New()
+		require.NoError(t, err)
+		defer locks.Close()
+		gone, cancel := context.WithCancel(t.Context())
+		for why, does := range map[error]func() error{
+			holdfast.ErrLost: func() error { time.Sleep(2 * time.Minute); return nil },
+			context.Canceled: func() error { cancel(); return fmt.Errorf("%w: %w", holdfast.ErrNotAcquired, context.Canceled) },
+		} {
+			ctx, l := t.Context(), newLog()
+			if why == context.Canceled {
+				ctx = gone
+			}
+			w, err := cronholdfast.Once(ctx, between{locks, does}, "job", time.Minute, l)
+			require.NoError(t, err)
+			w(cron.FuncJob(func() { t.Error("ran") })).Run()
+			require.ErrorIs(t, <-l.errors, why)
+			require.Equal(t, "job skipped", <-l.texts)
+			ran := false
+			wrap(t, locks.Another(), time.Minute, l, cron.FuncJob(func() { ran = true })).Run()
+			require.True(t, ran)
+			time.Sleep(time.Minute)
+		}
+	})
+}
+
 // A panic is that of the job, and frees the key of the run.
 func TestOnce_Panic(t *testing.T) {
 	locks, err := holdfasttest.New()

@@ -26,8 +26,8 @@ type Elector struct {
 
 // NewElector returns an elector for [gocron.WithDistributedElector] and begins to campaign. All
 // processes use the same key. The options are those of [election.New]. The caller must call Close,
-// before Close of locks. It fails with [holdfast.ErrInvalidArgument] on nil locks and bad options;
-// IsLeader returns the errors of the election.
+// before Close of locks. It fails with [holdfast.ErrInvalidArgument] on nil locks, and as election.New
+// does; IsLeader returns the errors of the election.
 func NewElector(locks holdfast.Locker, key string, opts ...holdfast.LockOption) (*Elector, error) {
 	if locks == nil {
 		return nil, errs.Invalid("gocronholdfast: NewElector: locks is nil")

@@ -14,8 +14,8 @@ import (
 )
 
 // Locker is a [gocron.Locker]. Across all processes that share a Redis, no two runs of a job
-// overlap, and after a run has begun no other begins for the time that [NewLocker] got. Safe
-// for concurrent use.
+// overlap, and no other begins for the time that [NewLocker] got, which counts from shortly
+// before a run begins. Safe for concurrent use.
 type Locker struct {
 	locks  holdfast.Locker
 	prefix string
@@ -50,8 +50,8 @@ func NewLocker(locks holdfast.Locker, prefix string, apart time.Duration) (*Lock
 // Lock implements [gocron.Locker]. It does not wait: if another process runs the job or has
 // begun it within the time apart, it fails with [holdfast.ErrNotAcquired] and gocron skips
 // this run. Other errors are those of TryLock of [holdfast.Locker]: without Redis, no
-// process runs the job. Errors reach gocron's listener AfterLockError. It costs two round
-// trips.
+// process runs the job; and ErrLost if Redis was so slow that the time apart has passed. Errors
+// reach gocron's listener AfterLockError. It costs two round trips.
 func (l *Locker) Lock(ctx context.Context, name string) (gocron.Lock, error) {
 	key := l.prefix + name
 	due, err := l.locks.TryLock(ctx, key+check.Due, holdfast.FixedLease(l.apart)) // ends by itself
@@ -59,10 +59,12 @@ func (l *Locker) Lock(ctx context.Context, name string) (gocron.Lock, error) {
 		return nil, err
 	}
 	lease, err := l.locks.TryLock(ctx, key)
-	if err != nil {
-		if !errors.Is(err, holdfast.ErrNotAcquired) { // another process may have more luck
-			err = errors.Join(err, due.Unlock(ctx))
-		}
+	switch late := due.Err(); {
+	case late != nil && err == nil: // another process may have run it
+		return nil, errors.Join(late, lease.Unlock(ctx))
+	case late == nil && err != nil && (ctx.Err() != nil || !errors.Is(err, holdfast.ErrNotAcquired)): // another process may have more luck
+		return nil, errors.Join(err, due.Unlock(ctx))
+	case err != nil:
 		return nil, err
 	}
 	l.mu.Lock()
@@ -73,7 +75,8 @@ func (l *Locker) Lock(ctx context.Context, name string) (gocron.Lock, error) {
 
 // Bind returns a context for the job of that name, which gocron runs in this process now. It
 // is bound to the lease of the run, see [holdfast.Lease.Bind]: it ends when the lock is lost.
-// gocron itself does not tell a job about a loss. If this process does not run the job, the context
+// gocron itself does not tell a job about a loss. A job calls Bind once, first of all: after a loss, a
+// later call may find the lease of the next run. If this process does not run the job, the context
 // has ended, with [holdfast.ErrReleased] as its cause.
 func (l *Locker) Bind(ctx context.Context, name string) context.Context {
 	l.mu.Lock()

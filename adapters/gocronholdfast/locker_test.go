@@ -2,6 +2,8 @@ package gocronholdfast_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -125,6 +127,47 @@ func TestLocker_DueAfterAnError(t *testing.T) {
 			require.NoError(t, lock.Unlock(t.Context()))
 		}
 	}
+}
+
+// between does something before a run gets its key.
+type between struct {
+	holdfast.Locker
+	does func() error
+}
+
+func (b between) TryLock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
+	if !strings.HasSuffix(key, ":due") {
+		if err := b.does(); err != nil {
+			return nil, err
+		}
+	}
+	return b.Locker.TryLock(ctx, key, opts...)
+}
+
+// While Redis answers, the time apart passes: another process may have run the job. Or ctx ends, and
+// another process should.
+func TestLocker_BetweenItsCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locks, err := holdfasttest.New()
+		require.NoError(t, err)
+		defer locks.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		next := func() {
+			lock, err := newLocker(t, locks.Another(), time.Minute).Lock(t.Context(), "job")
+			require.NoError(t, err)
+			require.NoError(t, lock.Unlock(t.Context()))
+			time.Sleep(time.Minute)
+		}
+		_, err = newLocker(t, between{locks, func() error { time.Sleep(2 * time.Minute); return nil }}, time.Minute).Lock(ctx, "job")
+		require.ErrorIs(t, err, holdfast.ErrLost)
+		next()
+		_, err = newLocker(t, between{locks, func() error {
+			cancel()
+			return fmt.Errorf("%w: %w", holdfast.ErrNotAcquired, context.Canceled)
+		}}, time.Minute).Lock(ctx, "job")
+		require.ErrorIs(t, err, context.Canceled)
+		next()
+	})
 }
 
 func TestNewRefuses(t *testing.T) {

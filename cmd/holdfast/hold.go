@@ -36,9 +36,10 @@ type hold struct {
 	client   rueidis.Client
 	locker   locker
 	lease    *holdfast.Lease
-	due      *rlock.Locker // has the key of --at-least; nil: none
-	begun    bool          // by this run or another: the key of --at-least outlives holdfast
-	patience time.Duration // with Redis at the end
+	due      *rlock.Locker   // has the key of --at-least; nil: none
+	apart    *holdfast.Lease // of that key
+	begun    bool            // by this run or another: the key of --at-least outlives holdfast
+	patience time.Duration   // with Redis at the end
 }
 
 var errNotReleased = errors.New("redis does not answer; the lock is free when its lease ends")
@@ -145,6 +146,9 @@ func (r *run) acquire(ctx context.Context, h *hold, o rueidis.ClientOption) (err
 	default:
 		h.lease, err = h.locker.Lock(ctx, r.key, opts...)
 	}
+	if err == nil && h.apart != nil && h.apart.Err() != nil { // another machine may have run it
+		err = fmt.Errorf("%w: redis was slower than --at-least", holdfast.ErrNotAcquired)
+	}
 	if err != nil {
 		return failed(err)
 	}
@@ -157,7 +161,7 @@ func (r *run) begin(ctx context.Context, h *hold) error {
 	l, err := rlock.New(h.client)
 	if err == nil {
 		h.due = l
-		_, err = l.TryLock(ctx, r.key+check.Due, holdfast.FixedLease(r.atLeast))
+		h.apart, err = l.TryLock(ctx, r.key+check.Due, holdfast.FixedLease(r.atLeast))
 	}
 	if errors.Is(err, holdfast.ErrNotAcquired) {
 		err = fmt.Errorf("%w; the job has begun less than %v ago", err, r.atLeast)

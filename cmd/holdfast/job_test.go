@@ -2,7 +2,9 @@ package main
 
 import (
 	"log/slog"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -54,6 +56,32 @@ func TestRunAtLeastOfAJobThatDoesNotBegin(t *testing.T) {
 	start(t, s.Addr(), ran("--try", "--at-least", "1m")...).exits(statusNotAcquired)
 	require.EqualValues(t, 1, number(t, s, "EXISTS", key+check.Due))
 	require.NoError(t, lease.Unlock(t.Context()))
+}
+
+// Redis answers when the time of --at-least is over: another machine may have run the job.
+func TestRunAtLeastIsOver(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	proxy := redistest.NewProxy(t, s.Addr())
+	asked := make(chan struct{})
+	once := sync.OnceFunc(func() { close(asked) })
+	proxy.OnRequest(func(cmd []string) redistest.Verdict {
+		if !slices.Contains(cmd, key) {
+			return redistest.Pass
+		}
+		once()
+		return redistest.Hold
+	})
+	go func() {
+		<-asked
+		eventually(t, func() bool { return number(t, s, "EXISTS", key+check.Due) == 0 })
+		proxy.OnRequest(nil)
+		proxy.Release()
+	}()
+	out, text, status := do(t, proxy.Addr(), "", ran("--try", "--at-least", "100ms")...)
+	require.Empty(t, out)
+	require.Contains(t, []int{statusNotAcquired, statusAway}, status, text) // the latter if this machine stands still
+	requireFree(t, s, key)
 }
 
 // The command gets TERM and KILL under the lock, and the status tells.
