@@ -184,6 +184,9 @@ func (e *Engine) countOut(ctx context.Context, s *section) error {
 			waiting = false
 		case <-over.C:
 			if !s.hold.Alive() {
+				if _, end := s.count(); errors.Is(end, holdfast.ErrReleased) { // in time, by the last Unlock
+					return nil
+				}
 				return errs.Lost(s.hold.Reason())
 			}
 		case <-patience:

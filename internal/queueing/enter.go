@@ -39,10 +39,11 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 	k.Lock()
 	defer k.Unlock()
 	q.entering--
-	if len(q.outside) > 0 {
+	if len(q.outside) > 0 || gaveUp {
 		loop.Poke(q.poke)
 	}
 	if gaveUp { // which says nothing about Redis: the waiter that made the call is about to leave
+		q.due = time.Now() // Redis may have granted the key to another waiter here
 		for _, t := range list {
 			t.doubt = true
 		}

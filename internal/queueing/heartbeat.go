@@ -235,6 +235,9 @@ func (q *queue) onHeartbeatReply(start time.Time, asked scripts.HeartbeatRequest
 	q.outage = q.outage.Note(a)
 	if a.Err != nil {
 		q.verify = q.verify || len(asked.Owners) > 1
+		if slices.ContainsFunc(asked.Ahead, func(d time.Duration) bool { return d != 0 }) {
+			q.refreshed = start.Add(-refresh) // the next heartbeat does what this one should
+		}
 		q.due = time.Now().Add(q.heartbeatRetry.Next(q.in.engine.Lease))
 		loop.Poke(q.poke)
 		q.endOverdue(a)

@@ -3,6 +3,7 @@ package campaign_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -115,6 +116,94 @@ func TestG8_ForceUnlockTakesAGrantOnItsWay(t *testing.T) {
 		require.True(t, forced)
 		require.Equal(t, 2, <-served)
 		require.Equal(t, 1, <-served)
+	})
+}
+
+// A call enters the queue of a key that has just become free, so Redis serves the waiter before it, of the
+// same locker, and says so in the reply. The call is gone by then.
+func TestG4_AGrantIsInTheReplyToACallThatGaveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := sim.NewWorld(t, 1, 2, 1)
+		var lockers []*fair.Locker
+		for p := range w.Links {
+			l, err := fair.New(w.Clients(p)[0], fair.WithWaiterTTL(30*time.Second)) // heartbeats are rare
+			require.NoError(t, err)
+			defer l.Close()
+			lockers = append(lockers, l)
+		}
+		_, err := lockers[0].Lock(t.Context(), "k", holdfast.FixedLease(22*time.Second)) // and dies
+		require.NoError(t, err)
+		served := make(chan time.Time)
+		go func() {
+			_ = lockers[1].Do(t.Context(), "k", func(context.Context) error { served <- time.Now(); return nil })
+		}()
+		time.Sleep(22*time.Second + 10*time.Millisecond)
+		link := w.Links[1][0]
+		link.HoldReplies(true)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		_, err = lockers[1].Lock(ctx, "k")
+		require.Error(t, err)
+		link.HoldReplies(false)
+		require.Less(t, (<-served).Sub(began), 100*time.Millisecond)
+	})
+}
+
+// A nested Unlock waits for the call of another until the lease would be over. Meanwhile the last Unlock
+// has ended it in time, so nothing was lost.
+func TestG3_ANestedUnlockAfterTheLastIsNoLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := sim.NewWorld(t, 1, 1, 1)
+		l, err := rlock.New(w.Clients(0)[0], holdfast.WithLease(6*time.Second))
+		require.NoError(t, err)
+		defer l.Close()
+		outer, err := l.Lock(t.Context(), "k")
+		require.NoError(t, err)
+		leases := []*holdfast.Lease{outer}
+		for range 2 {
+			nested, err := l.Lock(outer.Bind(t.Context()), "k")
+			require.NoError(t, err)
+			leases = append(leases, nested)
+		}
+		w.Servers[0].Pause()
+		defer w.Servers[0].Resume()
+		time.Sleep(4500 * time.Millisecond) // the call ends after the lease would
+		ends := make(chan error, len(leases))
+		for _, l := range slices.Backward(leases) {
+			go func() { ends <- l.Unlock(t.Context()) }()
+			synctest.Wait()
+		}
+		for range leases {
+			require.NotErrorIs(t, <-ends, holdfast.ErrLost)
+		}
+	})
+}
+
+// The heartbeat that should advance the scores fails, as Redis is away for a while. The next one advances
+// them, so that no Java process takes the waiter for dead.
+func TestG8_AFailedRefreshIsRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := sim.NewWorld(t, 1, 1, 1)
+		l, err := fair.New(w.Clients(0)[0], fair.WithWaiterTTL(20*time.Second))
+		require.NoError(t, err)
+		defer l.Close()
+		held, err := l.Lock(t.Context(), "k")
+		require.NoError(t, err)
+		began, waits := time.Now(), make(chan error)
+		go func() { waits <- l.Do(t.Context(), "k", func(context.Context) error { return nil }) }()
+		time.Sleep(15 * time.Second)
+		w.Links[0][0].Refuse(true)
+		w.Links[0][0].Cut()
+		time.Sleep(12500 * time.Millisecond)
+		w.Links[0][0].Refuse(false)
+		time.Sleep(2 * time.Second)
+		for _, ends := range w.Servers[0].Scores("redisson_lock_timeout:{k}") {
+			require.Greater(t, ends, float64(began.Add(35*time.Second).UnixMilli()))
+		}
+		require.Len(t, w.Servers[0].Scores("redisson_lock_timeout:{k}"), 1)
+		require.NoError(t, held.Unlock(t.Context()))
+		require.NoError(t, <-waits)
 	})
 }
 
