@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -58,7 +59,7 @@ func New(locker holdfast.Locker, group string, opts ...holdfast.LockOption) (*El
 	}
 	answered := make(chan struct{})
 	return &Election{
-		locker: locker, group: group, opts: opts,
+		locker: locker, group: group, opts: slices.Clone(opts),
 		answered: answered, answer: sync.OnceFunc(func() { close(answered) }),
 	}, nil
 }
@@ -149,7 +150,11 @@ func (e *Election) IsLeader(ctx context.Context) error {
 	select {
 	case <-e.answered:
 	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", ErrNotLeader, ctx.Err())
+		select {
+		case <-e.answered: // there is no need to wait
+		default:
+			return fmt.Errorf("%w: %w", ErrNotLeader, ctx.Err())
+		}
 	}
 	lease, why := e.state()
 	if lease != nil {

@@ -42,7 +42,9 @@ func provider(o *redis.Options) func(context.Context) (username, password string
 			if err != nil {
 				return "", "", err
 			}
-			_ = unsubscribe() // no harm if it fails: deaf needs nothing
+			if unsubscribe != nil { // nil if the credentials never change
+				_ = unsubscribe() // no harm if it fails: deaf needs nothing
+			}
 			username, password = login(now.BasicAuth())
 			return username, password, nil
 		}

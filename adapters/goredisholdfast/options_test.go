@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/auth"
 	"github.com/redis/go-redis/v9/push"
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
@@ -180,6 +181,13 @@ func TestOptions_Universal(t *testing.T) {
 	}
 }
 
+// unchanging streams credentials that never change.
+type unchanging struct{}
+
+func (unchanging) Subscribe(auth.CredentialsListener) (auth.Credentials, auth.UnsubscribeFunc, error) {
+	return auth.NewBasicCredentials("fixed", "4"), nil, nil
+}
+
 // As in go-redis, a user without a password does not log in, and one provider precedes another.
 func TestOptions_Credentials(t *testing.T) {
 	fixed := func(opts redis.Options) (string, string) {
@@ -210,6 +218,7 @@ func TestOptions_Credentials(t *testing.T) {
 	is("plain", "1", redis.Options{Username: "u", Password: "p", CredentialsProvider: plain})
 	is("context", "2", redis.Options{CredentialsProvider: plain, CredentialsProviderContext: withContext})
 	is("stream", "3", redis.Options{CredentialsProvider: plain, CredentialsProviderContext: withContext, StreamingCredentialsProvider: streaming})
+	is("fixed", "4", redis.Options{StreamingCredentialsProvider: unchanging{}})
 	is("", "", redis.Options{CredentialsProvider: func() (string, string) { return "u", "" }})
 	require.Zero(t, streaming.listeners.Load())
 }

@@ -34,9 +34,9 @@ import (
 //
 // The answer is 500, without Retry-After, if Redis refuses or the key cannot name a lock.
 //
-// The answer waits for the release of the lock for at most 100 ms, as a client that already has
-// its answer could meet its own lock. If Redis is slower, the answer goes first, and the release
-// goes on in the background: Close of the locker, after Shutdown of the server, waits for it. A
+// An answer that fits into the buffer of net/http waits for the release of the lock for at most
+// 100 ms, as a client that already has its answer could meet its own lock. If Redis is slower, the
+// answer goes first, and the release goes on in the background: Close of the locker, after Shutdown of the server, waits for it. A
 // handler that ended under a live lease is served, whatever becomes of the release.
 //
 // It costs one round trip before the handler, one after it, and a goroutine from the first to the

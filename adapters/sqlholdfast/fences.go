@@ -47,7 +47,8 @@ var tableName = regexp.MustCompile(`^[A-Za-z_]\w*(\.[A-Za-z_]\w*)?$`)
 type Fences struct{ sql statements }
 
 // NewFences names the table, which may have a schema: "app.fences". It does no I/O, and fails with
-// [holdfast.ErrInvalidArgument] on another dialect or on a name that would need quotes.
+// [holdfast.ErrInvalidArgument] on another dialect, and on a name with other characters than letters,
+// digits and _. A reserved word passes, but needs quotes that NewFences does not set.
 func NewFences(d Dialect, table string) (*Fences, error) {
 	s, ok := dialects[d]
 	switch {

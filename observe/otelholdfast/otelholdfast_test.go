@@ -167,6 +167,11 @@ func TestTrace_Errors(t *testing.T) {
 	})
 	require.Contains(t, span.Attributes(), attribute.String("error.type", "_OTHER"))
 
+	double, err := holdfasttest.New()
+	require.NoError(t, err)
+	defer double.Close()
+	require.ErrorIs(t, otelholdfast.Trace(double).Do(t.Context(), "k", nil), holdfast.ErrInvalidArgument)
+
 	one(t, func(l locker, _ *holdfasttest.Locker) { // the span ends
 		require.Panics(t, func() { _ = l.Do(t.Context(), "k", func(context.Context) error { panic(canary) }) })
 	})

@@ -29,6 +29,9 @@ func Trace(l holdfast.Locker, opts ...Option) holdfast.Locker {
 }
 
 func (t *traced) Do(ctx context.Context, key string, f func(context.Context) error, opts ...holdfast.LockOption) error {
+	if f == nil {
+		return t.Locker.Do(ctx, key, nil, opts...) // which refuses it
+	}
 	name := key
 	if t.keyName != nil {
 		name = t.keyName(key)
