@@ -1,6 +1,7 @@
 package scripts
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +15,33 @@ import (
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
+
+// A replica may not know of a hold yet, and it answers what only reads. So what says that a hold is gone also
+// writes, which it refuses.
+func TestF27_AReplicaEndsNoHold(t *testing.T) {
+	s, n := start(t)
+	s.Do(t, "REPLICAOF", "127.0.0.1", "1")
+	ctx, keys, owners := bounded(t), []string{"k"}, []string{ofA(1)}
+	entries := Entries{Count: 2}
+	p, rw, f := NewSemaphore(n, 3), NewRWLock(n, clientA), NewFair(n, settingsOf(clientA))
+	renews := func(renew func(context.Context, time.Duration, []string, []string, []Answer) error) error {
+		answers := make([]Answer, 1)
+		err := renew(ctx, lease, keys, owners, answers)
+		require.Equal(t, []Answer{Unanswered}, answers)
+		return err
+	}
+	for name, err := range map[string]error{
+		"renew":                 renews(n.Renew),
+		"semaphore renew":       renews(p.Renew),
+		"rwlock renew":          renews(rw.Renew),
+		"set entries":           errOf(n.SetEntries(ctx, "k", ofA(1), entries)),
+		"semaphore set entries": errOf(p.SetEntries(ctx, "k", ofA(1), entries)),
+		"rwlock set entries":    errOf(rw.SetEntries(ctx, "k", ofA(1), entries)),
+		"confirm":               errOf(f.Confirm(ctx, "k", ofA(1), lease)),
+	} {
+		require.Equal(t, Unavailable, OutcomeOf(err), "%s: %v", name, err)
+	}
+}
 
 func TestF32_LeastRights(t *testing.T) {
 	eachFamily(t, func(t *testing.T, f family, r *harness) {

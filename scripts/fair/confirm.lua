@@ -11,7 +11,7 @@ local lease = ARGV[3]
 --@include parts/lease.lua
 
 if call('HEXISTS', lock, ARGV[2]) == 0 then
-  return 0
+  return call('HDEL', lock, ARGV[2]) -- changes nothing, but is refused by a replica, which may not know of the hold yet
 end
 local reply, reserve = 1, reserve ~= '0' and 1
 --@include parts/reserve.lua

@@ -1,5 +1,5 @@
 -- fair_heartbeat: keep a client's places in its queues, and give free locks to their next waiters. Each lock by itself:
--- one that Redis refuses costs the others nothing.
+-- one that Redis refuses costs the others nothing. It works on a Redis that is out of memory.
 -- KEYS[i]         and the next four: those of a lock, as in parts/fair.lua
 -- ARGV[2]         the client
 -- ARGV[at]        for at from 3 on: for each lock, how many owners follow
@@ -31,6 +31,7 @@ local function heartbeat(at, count, lock, queue, scores, heartbeats, counter)
   local micros = time[1] * 1000000 + time[2]
   local now = math.floor(micros / 1000)
   --@include parts/holder.lua
+  call('HDEL', heartbeats, '') -- changes nothing. Behind it, Redis takes HSET also when out of memory
   --@include parts/alive.lua
   local polls, asks = string.match(ARGV[at + 1], '^([01])([01])$')
   polls = polls == '1'

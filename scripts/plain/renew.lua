@@ -20,6 +20,8 @@ for i = 1, #KEYS do
   local answer = call('HEXISTS', lock, ARGV[i + 1])
   if answer == 1 then
     answer = call('PEXPIRE', lock, lease)
+  elseif answer == 0 then
+    answer = call('HDEL', lock, ARGV[i + 1]) -- changes nothing, but is refused by a replica, which may not know of the hold yet
   end
   --@include parts/answered.lua
 end

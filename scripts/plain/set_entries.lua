@@ -9,7 +9,7 @@ local value = ARGV[2]
 --@include parts/entries.lua
 
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
-  return 0
+  return redis.call('HDEL', KEYS[1], ARGV[1]) -- changes nothing, but is refused by a replica, which may not know of the hold yet
 end
 redis.call('HSET', KEYS[1], ARGV[1], value)
 return 1

@@ -27,6 +27,8 @@ for i = 1, #ARGV - 1 do
     if answer == 1 and left ~= -1 and left < tonumber(lease) then
       answer = call('PEXPIRE', lock, lease)
     end
+  elseif answer == 0 then
+    answer = call('HDEL', lock, ARGV[i + 1]) -- changes nothing, but is refused by a replica, which may not know of the hold yet
   end
   --@include parts/answered.lua
 end

@@ -13,8 +13,10 @@ if #entries > 5 then -- as parts/living.lua reads it
   return redis.error_reply('ERR entries of a read/write lock must be a whole number from 1 to 99999')
 end
 
-if redis.call('HEXISTS', KEYS[1], owner) == 0 or redis.call('EXISTS', KEYS[2]) == 0 then
-  return 0
+if redis.call('HEXISTS', KEYS[1], owner) == 0 then
+  return redis.call('HDEL', KEYS[1], owner) -- changes nothing, but is refused by a replica, which may not know of the hold yet
+elseif redis.call('EXISTS', KEYS[2]) == 0 then
+  return redis.call('DEL', KEYS[2])
 end
 redis.call('SET', KEYS[2], '1' .. string.sub(value, #entries + 1), 'KEEPTTL')
 redis.call('HSET', KEYS[1], owner, entries)

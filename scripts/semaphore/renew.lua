@@ -23,7 +23,7 @@ local writes, keeps = false, {} -- whether Redis takes writes; the keys that las
 local function renew(holds, record, owner)
   local ends = redis.call('ZSCORE', holds, owner)
   if not ends or tonumber(ends) <= now then
-    return 0
+    return redis.call('ZREM', holds, '') -- changes nothing, but is refused by a replica, which may not know of the hold yet
   end
   if not writes then
     redis.call('ZREM', holds, '') -- changes nothing. Behind it, Redis takes ZADD and HSET also when out of memory

@@ -12,7 +12,7 @@ local record, owner, value = KEYS[2], ARGV[1], ARGV[2]
 
 --@include parts/now.lua
 if tonumber(redis.call('ZSCORE', KEYS[1], owner) or 0) <= now then
-  return 0
+  return redis.call('ZREM', KEYS[1], '') -- changes nothing, but is refused by a replica, which may not know of the hold yet
 end
 if redis.call('EXISTS', record) == 1 then -- otherwise somebody has deleted it, and a new hash would have no expiry
   redis.call('HDEL', record, '') -- changes nothing. Behind it, Redis takes HSET also when out of memory

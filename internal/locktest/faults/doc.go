@@ -42,7 +42,7 @@
 //	F27  READONLY, MASTERDOWN, NOREPLICAS, MISCONF              definitely not done: waits repeat the call, others get ErrUnavailable
 //	F28  LOADING                                                as F27
 //	F29  BUSY: a script does not end                            as F27; renewals are tried until the deadline
-//	F30  it is out of memory                                    as F27; renewals and releases work
+//	F30  it is out of memory                                    as F27; renewals, releases and fair's heartbeats work
 //	F31  a lock is evicted                                      as F24; a policy that may evict locks is warned about
 //	F32  a right is missing, or the server is too old           a typed error, and nothing is half done
 //	F33  the key has another type                               ErrWrongType, and the key is left alone
