@@ -26,17 +26,17 @@ func (f FuncJob) Run() { f(context.Background()) }
 
 // Once returns a wrapper for one job. Across all processes that share a Redis, no two runs of
 // the job overlap, and no other begins for the time apart, which counts from shortly before a run
-// begins. The job takes key while it runs, with a lease that is renewed, and before that key + ":due"
-// for the time apart: if Redis is so slow that this has passed, the job is skipped. Once fails
-// with [holdfast.ErrInvalidArgument] on nil locks or a nil log, on a key that is empty or too long,
-// and on a bad time.
+// begins. The job first takes key + ":due" for the time apart, and then key while it runs, with a
+// lease that is renewed. If the time apart has passed by then, the job is skipped. Once fails with
+// [holdfast.ErrInvalidArgument] on nil locks or a nil log, on a key that is empty or too long, and on a
+// bad time.
 //
 // Choose apart longer than clocks can differ and shorter than the time between two due times,
 // for example half of it; at least 100 ms, in whole milliseconds. If the due times differ
 // between processes, like those of "@every 1m", choose a little less than the interval.
 //
-// A job that another process runs or has begun is skipped, with an Info to log. Everything
-// else is an Error: for example [holdfast.ErrUnavailable] if the job was skipped because Redis
+// A job that another process runs or has begun is skipped, with an Info to log unless ctx has ended.
+// Everything else is an Error: for example [holdfast.ErrUnavailable] if the job was skipped because Redis
 // is unavailable, and [holdfast.ErrLost] if it ran and lost the lock.
 //
 // A [FuncJob] gets a context that ends when the lock is lost or ctx ends, and that is bound to

@@ -49,9 +49,9 @@ func NewLocker(locks holdfast.Locker, prefix string, apart time.Duration) (*Lock
 
 // Lock implements [gocron.Locker]. It does not wait: if another process runs the job or has
 // begun it within the time apart, it fails with [holdfast.ErrNotAcquired] and gocron skips
-// this run. Other errors are those of TryLock of [holdfast.Locker]: without Redis, no
-// process runs the job; and ErrLost if Redis was so slow that the time apart has passed. Errors
-// reach gocron's listener AfterLockError. It costs two round trips.
+// this run. It fails with ErrLost if the time apart has passed before it had the key. Other errors
+// are those of TryLock of [holdfast.Locker]: without Redis, no process runs the job. Errors reach
+// gocron's listener AfterLockError. It costs two round trips.
 func (l *Locker) Lock(ctx context.Context, name string) (gocron.Lock, error) {
 	key := l.prefix + name
 	due, err := l.locks.TryLock(ctx, key+check.Due, holdfast.FixedLease(l.apart)) // ends by itself

@@ -23,7 +23,8 @@ import (
 // [holdfast.LeaseFrom]: it ends when the lock is lost. A handler whose context has ended
 // answers by itself, or returns without an answer: then the client gets 503 after a loss,
 // without Retry-After, as a part of the work may be done. A client that goes away ends the
-// wait, or the context of the handler.
+// wait, or the context of the handler; with HTTP/1, net/http notices that only once the body of the
+// request has been read.
 //
 // These answers come without a call of the handler, with the header Retry-After, so that a
 // client may send the request again:
@@ -36,8 +37,9 @@ import (
 //
 // An answer that fits into the buffer of net/http waits for the release of the lock for at most
 // 100 ms, as a client that already has its answer could meet its own lock. If Redis is slower, the
-// answer goes first, and the release goes on in the background: Close of the locker, after Shutdown of the server, waits for it. A
-// handler that ended under a live lease is served, whatever becomes of the release.
+// answer goes first, and the release goes on in the background: Close of the locker, after Shutdown
+// of the server, waits for it. What a handler has written under a live lease is served, whatever
+// becomes of the release.
 //
 // It costs one round trip before the handler, one after it, and a goroutine from the first to the
 // last.

@@ -33,8 +33,8 @@ func WithBusyStatus(status int) Option { return option(func(c *config) { c.busy 
 // were not served: at least 1 s, in whole seconds. Default 1 s.
 func WithRetryAfter(d time.Duration) Option { return option(func(c *config) { c.retryAfter = d }) }
 
-// WithLogger logs each request that did not get its lock for a reason other than a busy key,
-// and each that lost its lock. Silent by default.
+// WithLogger logs each request that did not get its lock for a reason other than a busy key
+// or a client that has gone, and each that lost its lock. Silent by default.
 func WithLogger(log *slog.Logger) Option { return option(func(c *config) { c.log = log }) }
 
 func newConfig(opts []Option) (*config, error) {

@@ -47,8 +47,8 @@ var tableName = regexp.MustCompile(`^[A-Za-z_]\w*(\.[A-Za-z_]\w*)?$`)
 type Fences struct{ sql statements }
 
 // NewFences names the table, which may have a schema: "app.fences". It does no I/O, and fails with
-// [holdfast.ErrInvalidArgument] on another dialect, and on a name with other characters than letters,
-// digits and _. A reserved word passes, but needs quotes that NewFences does not set.
+// [holdfast.ErrInvalidArgument] on another dialect, and on a name or schema that is not of letters,
+// digits and _, or begins with a digit. A reserved word passes, but needs quotes that nobody sets.
 func NewFences(d Dialect, table string) (*Fences, error) {
 	s, ok := dialects[d]
 	switch {

@@ -135,8 +135,8 @@ func (r *run) acquire(ctx context.Context, h *hold, o rueidis.ClientOption) (err
 		}
 	}
 	var opts []holdfast.LockOption
-	if r.capped { // more than holdfast waits for the command to end
-		opts = append(opts, holdfast.MaxHold(r.maxHold+r.killAfter+time.Second))
+	if r.capped { // more than holdfast waits for the command to end, and more than an attempt takes
+		opts = append(opts, holdfast.MaxHold(r.maxHold+r.killAfter+10*time.Second))
 	}
 	switch {
 	case once:
@@ -147,7 +147,7 @@ func (r *run) acquire(ctx context.Context, h *hold, o rueidis.ClientOption) (err
 		h.lease, err = h.locker.Lock(ctx, r.key, opts...)
 	}
 	if err == nil && h.apart != nil && h.apart.Err() != nil { // another machine may have run it
-		err = fmt.Errorf("%w: redis was slower than --at-least", holdfast.ErrNotAcquired)
+		err = fmt.Errorf("%w: the time of --at-least has passed before the lock came", holdfast.ErrUnavailable)
 	}
 	if err != nil {
 		return failed(err)

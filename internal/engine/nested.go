@@ -184,7 +184,7 @@ func (e *Engine) countOut(ctx context.Context, s *section) error {
 			waiting = false
 		case <-over.C:
 			if !s.hold.Alive() {
-				if _, end := s.count(); errors.Is(end, holdfast.ErrReleased) { // in time, by the last Unlock
+				if _, end := s.count(); end != nil && !errors.Is(end, holdfast.ErrLost) { // in time, by the last Unlock or Close
 					return nil
 				}
 				return errs.Lost(s.hold.Reason())

@@ -113,8 +113,8 @@ func (n *node) back() {
 }
 
 // call makes one call to a node, about a hold with this lease; 0: any lease. It returns when the
-// context of f ends, even while rueidis waits for a dial, which is unlikely if the node has just
-// answered.
+// context of f ends, even while rueidis waits for a dial; but not if the node has just answered, when a
+// dial is unlikely.
 func call[T any](n *node, lease time.Duration, f func(context.Context) (T, error)) (T, error) {
 	return callFor(1, n, lease, f)
 }
