@@ -31,6 +31,7 @@ func TestF27_AReplicaEndsNoHold(t *testing.T) {
 		return err
 	}
 	for name, err := range map[string]error{
+		"rwlock acquire beside": errOf(rw.Acquire(ctx, Fencing{}, RWLockAcquireRequest{AcquireRequest: AcquireRequest{"k", ofA(1), lease}, Beside: writer(ofA(2))})),
 		"renew":                 renews(n.Renew),
 		"semaphore renew":       renews(p.Renew),
 		"rwlock renew":          renews(rw.Renew),

@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redact"
+	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 // run is one call of holdfast run.
@@ -58,7 +59,7 @@ longer than their clocks can differ, and shorter than that between two due times
 
 Exit statuses of holdfast itself:
    64  bad usage; nothing was tried
-   69  Redis is unavailable; the command did not run
+   69  Redis is unavailable, or too slow for --at-least; the command did not run
    70  Redis refuses, as for a wrong password or a missing right; the command did not run
    75  not acquired: another has the lock, or has begun the job within --at-least; the
        command did not run
@@ -128,7 +129,7 @@ func (r *run) prepare(s *server, args []string) (o rueidis.ClientOption, err err
 	if err := check.Lease(r.atLeast); err != nil && r.atLeast != 0 {
 		return o, fmt.Errorf("--at-least: %w", err)
 	}
-	if r.atLeast != 0 && !r.try && (!r.bounded || r.wait >= r.atLeast) { // otherwise it may have ended when the job starts
+	if r.atLeast != 0 && !r.try && (!r.bounded || r.wait >= r.atLeast-watchdog.Margin(r.atLeast)) { // otherwise it may have ended when the job starts
 		return o, errors.New("--at-least needs --try, or a --wait that is shorter")
 	}
 	if r.capped && r.maxHold <= 0 {

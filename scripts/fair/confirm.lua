@@ -1,4 +1,4 @@
--- fair_confirm: set the lease that an owner with a grant asked for, and reserve fence numbers.
+-- fair_confirm: set the lease that an owner with a grant asked for, and reserve fence numbers. It works on a Redis that is out of memory.
 -- ARGV[2]  owner
 -- ARGV[3]  lease in ms from now, 1 to 999999999999999
 -- Reply    a number; with fencing, if it is 1, {1, first, last}: the fence numbers reserved
@@ -13,6 +13,7 @@ local lease = ARGV[3]
 if call('HEXISTS', lock, ARGV[2]) == 0 then
   return call('HDEL', lock, ARGV[2]) -- changes nothing, but is refused by a replica, which may not know of the hold yet
 end
+call('HDEL', lock, '') -- changes nothing. Behind it, Redis takes SET also when out of memory
 local reply, reserve = 1, reserve ~= '0' and 1
 --@include parts/reserve.lua
 call('PEXPIRE', lock, lease)

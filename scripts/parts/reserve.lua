@@ -1,5 +1,5 @@
 -- reserve: with fencing, turns `reply` into {reply, first, last}: as many fence numbers as `reserve` says, for the hold. This comes before
--- the hold: Redis refuses it when out of memory, and skipped numbers do no harm.
+-- the hold: Redis may refuse it, and skipped numbers do no harm.
 if reserve then
   --@include parts/fence.lua
   local time = redis.call('TIME')

@@ -45,6 +45,7 @@ local writes, reply = string.sub(owner, -6) == ':write', 0
 local found = mode and redis.call('HEXISTS', lock, owner) == 1
 local beside = mode == 'write' and not writes and (found or ARGV[6] ~= '' and redis.call('HEXISTS', lock, ARGV[6]) == 1)
 if ARGV[6] ~= '' and not found and not beside then
+  redis.call('HDEL', lock, '') -- changes nothing, but is refused by a replica, which may not know of the writer yet
   return -2
 end
 local wished = {}

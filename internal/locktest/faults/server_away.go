@@ -79,7 +79,17 @@ func testAllAway(r *harness, waiter locktest.Locker, leave, comeBack func(), mos
 	<-second
 	sent := locktest.ScriptCalls(t, r.Server)
 	require.GreaterOrEqual(t, sent, 2*keys/50) // a quorum takes and releases up to 50 keys with one call
-	require.LessOrEqual(t, sent, most*keys)
+	r.requireCalm(sent, most*keys)
+}
+
+// requireCalm requires that at most so many calls were sent. A real server, or its machine, may stand still,
+// so that calls are repeated: there, only a stampede is told from that.
+func (r *harness) requireCalm(sent, most int) {
+	r.T.Helper()
+	if !r.Kind.Virtual {
+		most *= 5
+	}
+	require.LessOrEqual(r.T, sent, most)
 }
 
 // Waiters are served as soon as Redis is back, whether they waited before or came while it
@@ -153,7 +163,7 @@ func testServesNobody(t *testing.T, k locktest.Kind) {
 	time.Sleep(time.Second) // no more calls than that in a second
 	sent := locktest.ScriptCalls(t, r.Server)
 	require.Greater(t, sent, 0)
-	require.LessOrEqual(t, sent, most*keys)
+	r.requireCalm(sent, most*keys)
 	r.Server.Do(t, "CONFIG", "SET", "maxmemory", "0")
 	for _, w := range waits {
 		require.NoError(t, locktest.Got(t, w).Unlock(locktest.Bounded(t)))
