@@ -27,7 +27,7 @@ var longTenure, shortTenure, noHandover = 20 * time.Second, 50 * time.Millisecon
 
 // tenured are locks that are handed over for as long as a case lasts, and not
 // renewed meanwhile.
-var tenured = locktest.Options{Handover: &longTenure, GrantLease: 20 * time.Second}
+var tenured = locktest.Options{Handover: &longTenure, WaiterTTL: locktest.Long, GrantLease: locktest.Long}
 
 // lineUp is a holder of key and several waiters behind it, which its hold may serve in
 // turn, and then waiters with these terms. On a fair lock kind the queue has granted such a
@@ -153,7 +153,7 @@ func handoverLikeToLike(c *harness) {
 		c.unlock(c.serve(holder, waits, func(i int, before, next *holdfast.Lease) {
 			require.Equal(c.T, same[i], next.Owner() == before.Owner(), "%s: %d", terms, i)
 			own := i == 1 || i == 2
-			require.Equal(c.T, own && terms == "fixed", c.Remaining("k") > time.Minute, "%s: %d", terms, i)
+			require.Equal(c.T, own && terms == "fixed", c.Remaining("k") > locktest.Long, "%s: %d", terms, i)
 			s, err := c.Other.Inspect(c.ctx, "k")
 			require.NoError(c.T, err)
 			require.Equal(c.T, own && terms == "labelled", s.Label == "l", "%s: %d", terms, i)
