@@ -152,7 +152,7 @@ func (e *entry) Unlock(ctx context.Context) error {
 
 func (e *entry) unlock(ctx context.Context) (err error) {
 	d, k, released := e.hold, e.hold.key, chan error(nil)
-	unknown := errs.Failed(holdfast.ErrUnknown, errAway)
+	unknown := errs.With(holdfast.ErrUnknown, errAway)
 	k.do(func() {
 		switch {
 		case e.unlocked:
@@ -182,6 +182,6 @@ func (e *entry) unlock(ctx context.Context) (err error) {
 	case err := <-released:
 		return err
 	case <-ctx.Done():
-		return errs.Ended(ctx, unknown)
+		return errs.WithContext(ctx, unknown)
 	}
 }

@@ -154,7 +154,7 @@ func (k *keyState) serve(now time.Time) {
 			k.finish(w, result{err: w.outer.over})
 		case k.away():
 			if !now.Before(w.overdue()) {
-				k.finish(w, result{err: errs.Failed(holdfast.ErrUnavailable, errAway)})
+				k.finish(w, result{err: errs.With(holdfast.ErrUnavailable, errAway)})
 			}
 		case w.outer != nil && !w.beside:
 			k.finish(w, result{lease: w.outer.hold.enter()})
@@ -212,7 +212,7 @@ func (k *keyState) lose(d *hold, why error) {
 	if why == watchdog.ErrMaxHold && k.away() {
 		return // it cannot be released, and runs out
 	}
-	k.release(d, errs.Failed(holdfast.ErrUnknown, errAway))
+	k.release(d, errs.With(holdfast.ErrUnknown, errAway))
 }
 
 // release ends a hold in Redis, and tells the Unlock that waits for it.
@@ -256,7 +256,7 @@ func (k *keyState) whyNot(w *waiter) error {
 	case w.outer == nil && d != nil && d.locker == w.locker && !d.over && !d.locker.reads:
 		return errs.Here(time.Since(d.granted), d.label)
 	case k.away():
-		return errs.Failed(holdfast.ErrUnavailable, errAway)
+		return errs.With(holdfast.ErrUnavailable, errAway)
 	case d != nil && w.locker.reads && d.locker.reads: // a writer waits
 		return holdfast.ErrNotAcquired
 	case d != nil && d.label != nil:
@@ -373,5 +373,5 @@ func (m *memory) withdraw(ctx context.Context, w *waiter) (*holdfast.Lease, erro
 		_ = r.lease.Unlock(ctx)
 		err = holdfast.ErrNotAcquired
 	}
-	return nil, errs.EndedBy(ctx, err)
+	return nil, errs.WithWait(ctx, err)
 }

@@ -167,7 +167,7 @@ func (l *Locker) call(ctx context.Context, f func()) (err error) {
 		case l.closed:
 			err = holdfast.ErrClosed
 		case l.memory.away():
-			err = errs.Failed(holdfast.ErrUnavailable, errAway)
+			err = errs.With(holdfast.ErrUnavailable, errAway)
 		default:
 			f()
 		}
@@ -193,7 +193,7 @@ func (l *Locker) Close() error {
 				d.endAll(holdfast.ErrClosed)
 				if m.away() {
 					left++
-					d.tell(errs.Failed(holdfast.ErrUnknown, errAway))
+					d.tell(errs.With(holdfast.ErrUnknown, errAway))
 				} else {
 					k.release(d, nil)
 				}

@@ -96,7 +96,7 @@ func (l *Locker) DeclareNothingHeld(ctx context.Context) error {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		err = errs.Ended(ctx, err)
+		err = errs.WithContext(ctx, err)
 	}
 	return fmt.Errorf("multilock: DeclareNothingHeld: %w", err)
 }

@@ -124,8 +124,8 @@ func (n *node) next(most int) (join, leave []string) {
 	return join, leave
 }
 
-// move takes the named channels from one phase to another; channels in any other phase stay as they are.
-func (n *node) move(names []string, from, to phase) {
+// setPhase takes the named channels from one phase to another; channels in any other phase stay as they are.
+func (n *node) setPhase(names []string, from, to phase) {
 	n.s.mu.Lock()
 	defer n.s.mu.Unlock()
 	for _, name := range names {

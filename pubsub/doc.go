@@ -62,7 +62,7 @@
 //
 // # The goroutines
 //
-// Subscribe and Close change the set of wanted channels under a lock and poke the loop of the channel's node, the one
+// Subscribe and Close change the set of wanted channels under a mutex and poke the loop of the channel's node, the one
 // goroutine that sends commands to it: all changes that came during one round trip go out together, up to 200 channels at
 // a time. A second goroutine, one for each connection, opens and closes it, as rueidis can do neither under a deadline; the
 // loop waits for its end before it dials again. Acknowledgements and messages arrive on the reader of the connection, which

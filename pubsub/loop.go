@@ -101,7 +101,7 @@ func (n *node) serve(l *link) (began time.Time, err error) {
 			select {
 			case <-n.poke:
 			case <-again:
-				n.move(refusedNames, refused, absent)
+				n.setPhase(refusedNames, refused, absent)
 				refusedNames, again = nil, nil
 			case <-l.ctx.Done():
 				return began, context.Cause(l.ctx)
@@ -117,7 +117,7 @@ func (n *node) serve(l *link) (began time.Time, err error) {
 		if err == nil {
 			err = n.leave(l, leave)
 		} else {
-			n.move(leave, leaving, joined)
+			n.setPhase(leave, leaving, joined)
 		}
 		switch {
 		case err == nil:
@@ -147,14 +147,14 @@ func (n *node) join(l *link, names []string) (no []string, err error) {
 		case hasCode(e, "NOPERM"):
 			no, refusal = append(no, names[i]), e
 		case hasCode(e, "MOVED", "CLUSTERDOWN"):
-			n.move(names[i:i+1], joining, astray)
+			n.setPhase(names[i:i+1], joining, astray)
 			n.s.stray()
 		default:
-			n.move(names[i:i+1], joining, absent)
+			n.setPhase(names[i:i+1], joining, absent)
 			err = e
 		}
 	}
-	n.move(no, joining, refused)
+	n.setPhase(no, joining, refused)
 	loop.Poke(l.asks) // the own one may be among them
 	if len(no) > 0 {
 		n.reportRefused(len(no), refusal)
@@ -171,9 +171,9 @@ func (n *node) leave(l *link, names []string) error {
 	err := l.unsubscribe(names)
 	switch {
 	case err == nil:
-		n.move(names, leaving, absent) // those without an acknowledgement, as the server had ended them before
+		n.setPhase(names, leaving, absent) // those without an acknowledgement, as the server had ended them before
 	case transient(err):
-		n.move(names, leaving, joined)
+		n.setPhase(names, leaving, joined)
 	case isReply(err):
 		err = fmt.Errorf("UNSUBSCRIBE refused: %w", err)
 	}

@@ -57,7 +57,7 @@ type AcquireRequest struct {
 // what may have been done.
 func (r *Redis) Acquire(ctx context.Context, f Fencing, a AcquireRequest) (AcquireReply, error) {
 	s := f.sent()
-	return r.take(ctx, s.parse, acquire, r.acquireInput(forOne(), s, a))
+	return r.runAcquire(ctx, s.parse, acquire, r.acquireInput(forOne(), s, a))
 }
 
 // AcquireEach does what Acquire does for each of asks by itself, and fills results, one for each.
@@ -66,22 +66,22 @@ func (r *Redis) AcquireEach(ctx context.Context, f Fencing, asks []AcquireReques
 	return runEach(ctx, r, acquire, asks, func(in input, a AcquireRequest) input { return r.acquireInput(in, s, a) }, results, s.parse)
 }
 
-// acquireInput adds to in what acquire is sent.
+// acquireInput adds to the input what acquire is sent.
 func (r *Redis) acquireInput(in input, s sentFencing, a AcquireRequest) input {
 	in.check(checkHold(a.Key, a.Owner, a.Lease))
 	in.keys, in.args = append(in.keys, a.Key, tombstone(a.Key, a.Owner)), append(in.args, a.Owner, millis(a.Lease), r.one)
 	return in.fenced(s, a.Key)
 }
 
-// take is write for an acquire, whose reply is for parse.
-func (r *Redis) take(ctx context.Context, parse parser[AcquireReply], s script, in input) (AcquireReply, error) {
+// runAcquire is write for an acquire, whose reply is for parse.
+func (r *Redis) runAcquire(ctx context.Context, parse parser[AcquireReply], s script, in input) (AcquireReply, error) {
 	if in.wrong != nil {
 		return AcquireReply{}, *in.wrong
 	}
-	m, short, err := r.write(ctx, s, len(in.keys), append(in.keys, in.args...)...)
+	m, shortfall, err := r.write(ctx, s, len(in.keys), append(in.keys, in.args...)...)
 	a, err := parse(m, err)
 	if err == nil && a.OK {
-		err = short
+		err = shortfall
 	}
 	return a, err
 }
@@ -105,7 +105,7 @@ func (r *Redis) AcquireAll(ctx context.Context, keys, owners []string, lease tim
 		args = append(args, key, tombstone(key, owners[i]))
 	}
 	args = append(append(args, millis(lease), r.one), owners...)
-	m, short, err := r.write(ctx, acquireAll, 2*len(keys), args...)
+	m, shortfall, err := r.write(ctx, acquireAll, 2*len(keys), args...)
 	if crossed(err) {
 		return false, nil
 	}
@@ -114,7 +114,7 @@ func (r *Redis) AcquireAll(ctx context.Context, keys, owners []string, lease tim
 		err = errReply
 	}
 	if err == nil && refused == 0 {
-		err = short
+		err = shortfall
 	}
 	return err == nil && refused == 0, err
 }
@@ -149,7 +149,7 @@ func (f Fencing) sent() sentFencing {
 	return s
 }
 
-// fenced adds to in what a hold of key is sent for its fence numbers, if there are any.
+// fenced adds to the input what a hold of key is sent for its fence numbers, if there are any.
 func (in input) fenced(s sentFencing, key string) input {
 	in.check(s.wrong)
 	if s.reserve != "" {

@@ -25,7 +25,7 @@ type connections struct {
 	redialed time.Time         // when idle was asked last; guarded by mu
 	waiting  []chan connection // callers, in their order; guarded by mu
 	asked    int               // calls of Dedicate under way; guarded by mu
-	short    bool              // logged that none came in time; guarded by mu
+	logged   bool              // logged that none came in time; guarded by mu
 }
 
 // connection is a dedicated connection; giveBack must be called, even after Close.
@@ -37,8 +37,8 @@ type connection struct {
 // errNoConnection is why a call was not sent: nothing was done.
 var errNoConnection = notAsked{errors.New("no dedicated connection of the client came in time: the server does not answer, or the program uses all of ClientOption.BlockingPoolSize")}
 
-// take returns a connection, or errNoConnection when ctx ends.
-func (c *connections) take(ctx context.Context, client rueidis.Client) (connection, error) {
+// borrow returns a connection, or errNoConnection when ctx ends.
+func (c *connections) borrow(ctx context.Context, client rueidis.Client) (connection, error) {
 	came := make(chan connection, 1)
 	c.mu.Lock()
 	c.waiting = append(c.waiting, came)
@@ -57,8 +57,8 @@ func (c *connections) take(ctx context.Context, client rueidis.Client) (connecti
 	if i >= 0 {
 		c.waiting = slices.Delete(c.waiting, i, i+1)
 	}
-	news := !c.short && i >= 0 && ctx.Err() == context.DeadlineExceeded
-	c.short = c.short || news
+	news := !c.logged && i >= 0 && ctx.Err() == context.DeadlineExceeded
+	c.logged = c.logged || news
 	c.mu.Unlock()
 	if i < 0 {
 		return c.lend(<-came), nil
@@ -103,7 +103,7 @@ func (c *connections) ask(client rueidis.Client) {
 	conn.DedicatedClient, conn.giveBack = client.Dedicate()
 	c.mu.Lock()
 	c.asked--
-	c.short = false
+	c.logged = false
 	late := len(c.waiting) == 0
 	if !late {
 		c.waiting[0] <- conn
@@ -146,22 +146,13 @@ func (r *Redis) moved(ctx context.Context, key string) {
 	_ = r.Cluster.Refresh(ctx)
 }
 
-// patience is how long a call waits for a connection of its own: a part of its time, so that it
-// can still tell its caller that nothing was done.
-func (r *Redis) patience() time.Duration {
-	if r.Patience > 0 {
-		return r.Patience
-	}
-	return time.Second
-}
-
-// alone sends a command for a key, and WAIT, on a connection of their own, and returns the
+// sendAndWait sends a command for a key, and WAIT, on a connection of their own, and returns the
 // replies. asking is the node of a Redis Cluster that ASK has named, otherwise "".
 //
 // Renewals can do without such a connection. If none comes soon, they share that of the
 // client's other calls, one renewal at a time. That holds up the others for as long as WAIT
 // takes, which is better than losing a lease.
-func (r *Redis) alone(ctx context.Context, renewal bool, key, asking string, cmd rueidis.Completed) ([]rueidis.RedisResult, error) {
+func (r *Redis) sendAndWait(ctx context.Context, renewal bool, key, asking string, cmd rueidis.Completed) ([]rueidis.RedisResult, error) {
 	addr := asking
 	if addr == "" && r.Cluster != nil {
 		addr = r.Cluster.Node(key)
@@ -175,10 +166,10 @@ func (r *Redis) alone(ctx context.Context, renewal bool, key, asking string, cmd
 		return on.DoMulti(ctx, cmd, wait)
 	}
 	if !renewal {
-		return r.onOneOf(ctx, r.patience(), pool, client, send)
+		return r.onDedicated(ctx, r.Patience, pool, client, send)
 	}
 	if !pool.overdue() {
-		if replies, err := r.onOneOf(ctx, r.patience()/4, pool, client, send); err == nil {
+		if replies, err := r.onDedicated(ctx, r.Patience/4, pool, client, send); err == nil {
 			return replies, nil
 		}
 	}
@@ -200,15 +191,15 @@ type doer interface {
 	DoMulti(context.Context, ...rueidis.Completed) []rueidis.RedisResult
 }
 
-// onOneOf sends on a dedicated connection, for which it waits at most patience. One that a
+// onDedicated sends on a dedicated connection, for which it waits at most patience. One that a
 // replica refuses was dialled before the server lost its place, and nothing was done. It is
 // closed, and the next one is tried, as many as may be idle there.
-func (r *Redis) onOneOf(ctx context.Context, patience time.Duration, pool *connections, client rueidis.Client, send func(doer, rueidis.Completed) []rueidis.RedisResult) ([]rueidis.RedisResult, error) {
+func (r *Redis) onDedicated(ctx context.Context, patience time.Duration, pool *connections, client rueidis.Client, send func(doer, rueidis.Completed) []rueidis.RedisResult) ([]rueidis.RedisResult, error) {
 	bounded, done := context.WithTimeout(ctx, patience)
 	defer done()
 	wait := r.client.B().Wait().Numreplicas(int64(r.Replicas)).Timeout(r.ReplicaTimeout.Milliseconds()).Build().Pin()
 	try := func() (replies []rueidis.RedisResult, stale bool, err error) {
-		conn, err := pool.take(bounded, client)
+		conn, err := pool.borrow(bounded, client)
 		if err != nil {
 			return nil, false, err
 		}

@@ -69,15 +69,15 @@ func runEach[A, T any](ctx context.Context, r *Redis, s script, asks []A, add fu
 	})
 }
 
-// parseEach hands the answer for each lock to take; refused is the error with which
+// parseEach hands the answer for each lock to use; refused is the error with which
 // Redis refused that lock.
-func parseEach(m rueidis.RedisMessage, err error, locks int, take func(i int, m rueidis.RedisMessage, refused error) error) error {
+func parseEach(m rueidis.RedisMessage, err error, locks int, use func(i int, m rueidis.RedisMessage, refused error) error) error {
 	values, err := array(m, err)
 	if err != nil || len(values) != locks {
 		return unexpected(err)
 	}
 	for i, v := range values {
-		if err := take(i, v, refusedAlone(v)); err != nil {
+		if err := use(i, v, refusedAlone(v)); err != nil {
 			return err
 		}
 	}

@@ -60,9 +60,9 @@ func NewFair(redis *Redis, s FairSettings) *Fair {
 // fairKeys is how many keys of a lock each of the scripts is given.
 const fairKeys = 5
 
-// about adds to in what all scripts are sent for a key, the tombstones of some owners, and more args.
+// commonInput adds to the input what all scripts are sent for a key, the tombstones of some owners, and more args.
 // wrong is why that is not sent.
-func (f *Fair) about(in input, wrong error, key string, stones []string, more ...string) input {
+func (f *Fair) commonInput(in input, wrong error, key string, stones []string, more ...string) input {
 	in.check(wrong)
 	in.keys = appendFairKeys(slices.Grow(in.keys, fairKeys+2*len(stones)+1), key) // Enter and Leave send these owners as well
 	for _, owner := range stones {
@@ -94,7 +94,7 @@ type Grant struct {
 // If it is free and others wait, they are served. It may be repeated like [Redis.Acquire]; Leave
 // undoes what an unanswered call may have done.
 func (f *Fair) Acquire(ctx context.Context, a AcquireRequest) (AcquireReply, error) {
-	return f.redis.take(ctx, parseAcquired, fairAcquire, f.acquireInput(forOne(), a))
+	return f.redis.runAcquire(ctx, parseAcquired, fairAcquire, f.acquireInput(forOne(), a))
 }
 
 // AcquireEach does what Acquire does for each of asks by itself, and fills results, one for each.
@@ -103,7 +103,7 @@ func (f *Fair) AcquireEach(ctx context.Context, asks []AcquireRequest, results [
 }
 
 func (f *Fair) acquireInput(in input, a AcquireRequest) input {
-	return f.about(in, checkHold(a.Key, a.Owner, a.Lease), a.Key, []string{a.Owner}, a.Owner, millis(a.Lease), f.redis.one)
+	return f.commonInput(in, checkHold(a.Key, a.Owner, a.Lease), a.Key, []string{a.Owner}, a.Owner, millis(a.Lease), f.redis.one)
 }
 
 // OwnerState is the state of an owner that enters a queue.
@@ -133,7 +133,7 @@ type EnterReply struct {
 // waits keeps its place. Ahead is how far Heartbeat must keep their scores ahead of the server's
 // clock.
 func (f *Fair) Enter(ctx context.Context, key string, owners ...string) (EnterReply, error) {
-	in := f.about(forOne(), CheckKey(key), key, owners, owners...)
+	in := f.commonInput(forOne(), CheckKey(key), key, owners, owners...)
 	in.args[0] = f.labelled
 	m, err := f.redis.run(ctx, fairEnter, in)
 	return parseEntered(m, err, len(owners))
@@ -169,7 +169,7 @@ func (f *Fair) releaseInput(in input, h FairReleaseRequest) input {
 	if h.Doubt {
 		stones = []string{h.Owner}
 	}
-	in = f.about(in, cmp.Or(CheckKey(h.Key), checkLastFence(h.LastFence)), h.Key, stones, h.Owner, decimal(h.LastFence))
+	in = f.commonInput(in, cmp.Or(CheckKey(h.Key), checkLastFence(h.LastFence)), h.Key, stones, h.Owner, decimal(h.LastFence))
 	in.args = append(in.args, h.Served...)
 	return in
 }
@@ -193,7 +193,7 @@ func (f *Fair) LeaveEach(ctx context.Context, asks []LeaveRequest, results []Res
 }
 
 func (f *Fair) leaveInput(in input, l LeaveRequest) input {
-	in = f.about(in, CheckKey(l.Key), l.Key, l.InDoubt, l.InDoubt...)
+	in = f.commonInput(in, CheckKey(l.Key), l.Key, l.InDoubt, l.InDoubt...)
 	in.args = append(in.args, l.Others...)
 	return in
 }
@@ -202,18 +202,23 @@ func (f *Fair) leaveInput(in input, l LeaveRequest) input {
 // reserves a fence number. OK is false if the owner does not hold key. It may be
 // repeated, and gets a larger number then.
 func (f *Fair) Confirm(ctx context.Context, key, owner string, lease time.Duration) (AcquireReply, error) {
-	return f.redis.take(ctx, parseConfirmed, fairConfirm, f.about(forOne(), checkHold(key, owner, lease), key, nil, owner, millis(lease)))
+	return f.redis.runAcquire(ctx, parseConfirmed, fairConfirm, f.commonInput(forOne(), checkHold(key, owner, lease), key, nil, owner, millis(lease)))
 }
 
 // ForceRelease frees key from any holder, and gives it to the next waiter; see
 // [Redis.ForceRelease].
 func (f *Fair) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
-	return parseBool(f.redis.run(ctx, fairForceRelease, f.about(forOne(), CheckKey(key), key, nil)))
+	return parseBool(f.redis.run(ctx, fairForceRelease, f.commonInput(forOne(), CheckKey(key), key, nil)))
 }
 
 // Inspect returns the holder of key and how many wait for it, the dead included.
 func (f *Fair) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
 	return parseQueued(f.redis.invokeFor(ctx, key, fairInspect, 2, key, queue(key)))
+}
+
+// InspectEach is like that of [Redis].
+func (f *Fair) InspectEach(ctx context.Context, names []string) ([]Result[holdfast.Status], error) {
+	return f.redis.inspectEach(ctx, fairInspect, names, func(name string) []string { return []string{name, queue(name)} }, parseQueued)
 }
 
 // Waiter is an owner in the queue of a key.

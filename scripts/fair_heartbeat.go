@@ -74,12 +74,8 @@ func (f *Fair) heartbeat(ctx context.Context, asked []HeartbeatRequest, replies 
 	return nil
 }
 
-func flag(on bool) string {
-	if on {
-		return "1"
-	}
-	return "0"
-}
+// digit is a bool as the script reads it. Immutable.
+var digit = map[bool]string{false: "0", true: "1"}
 
 // heartbeatAtOnce is one call of Heartbeat. If it fails, each of replies has its error.
 func (f *Fair) heartbeatAtOnce(ctx context.Context, asked []HeartbeatRequest, replies []HeartbeatReply) error {
@@ -89,7 +85,7 @@ func (f *Fair) heartbeatAtOnce(ctx context.Context, asked []HeartbeatRequest, re
 	}
 	args = append(args, f.labelled, f.client)
 	for _, a := range asked {
-		args = append(args, strconv.Itoa(len(a.Owners)), flag(a.Polls)+flag(a.Place))
+		args = append(args, strconv.Itoa(len(a.Owners)), digit[a.Polls]+digit[a.Place])
 		for i, owner := range a.Owners {
 			args = append(args, owner, millis(a.Ahead[i]))
 		}

@@ -2,6 +2,7 @@ package scripts
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/holdfast-go/holdfast"
 )
@@ -10,6 +11,25 @@ var (
 	setEntries = load("plain/set_entries.lua")
 	inspect    = showing("plain/inspect.lua")
 )
+
+// Entries are the entries of a hold.
+type Entries struct {
+	Count int
+	Label *string // of their owner, for people; nil: that of the Redis
+}
+
+// field is what the field of a hold holds: the number of its entries, and behind a space the
+// label. Java never looks at the field of an owner that is not its own.
+func (r *Redis) field(e Entries) string {
+	label := r.Label
+	if e.Label != nil {
+		label = *e.Label
+	}
+	if label == "" {
+		return strconv.Itoa(e.Count)
+	}
+	return strconv.Itoa(e.Count) + " " + label
+}
 
 // SetEntries sets the number of entries of the owner's hold, when a nested one has begun or one of
 // several has ended, and the owner's label. It never touches the expiry and may be
@@ -26,9 +46,9 @@ func (r *Redis) setEntries(ctx context.Context, s script, entries Entries, owner
 	if entries.Count < 1 || entries.Count > 999_999_999 {
 		return false, refuse("entries: %d is not from 1 to 999999999", entries.Count)
 	}
-	m, short, err := r.write(ctx, s, len(keys), append(keys, owner, r.field(entries))...)
+	m, shortfall, err := r.write(ctx, s, len(keys), append(keys, owner, r.field(entries))...)
 	if ours, err = parseBool(m, err); ours {
-		err = short
+		err = shortfall
 	}
 	return ours, err
 }

@@ -87,16 +87,11 @@ func (r *Redis) InspectEach(ctx context.Context, names []string) ([]Result[holdf
 	return r.inspectEach(ctx, inspect, names, func(name string) []string { return []string{name} }, parseStatus)
 }
 
-// InspectEach is like that of [Redis].
-func (f *Fair) InspectEach(ctx context.Context, names []string) ([]Result[holdfast.Status], error) {
-	return f.redis.inspectEach(ctx, fairInspect, names, func(name string) []string { return []string{name, queue(name)} }, parseQueued)
-}
-
 // inspectEach runs s for each of names, as a call of its own among those of others. It asks again
 // for what a server does not accept, as the server does not know s yet or a slot moves.
 func (r *Redis) inspectEach(ctx context.Context, s script, names []string, keys func(name string) []string, parse parser[holdfast.Status]) ([]Result[holdfast.Status], error) {
 	results := make([]Result[holdfast.Status], len(names))
-	take := func(i int, m rueidis.RedisMessage, err error) error {
+	use := func(i int, m rueidis.RedisMessage, err error) error {
 		results[i].Value, results[i].Err = parse(m, err)
 		if OutcomeOf(results[i].Err) == Refused {
 			return nil
@@ -122,14 +117,14 @@ func (r *Redis) inspectEach(ctx context.Context, s script, names []string, keys 
 			m, err := reply.ToMessage()
 			if noScript(err) || changing(err) {
 				again = append(again, open[at])
-			} else if err := take(open[at], m, r.allowed(rightHash, r.callError(ctx, err))); err != nil {
+			} else if err := use(open[at], m, r.allowed(rightHash, r.callError(ctx, err))); err != nil {
 				return nil, err
 			}
 		}
 		if open = again; len(open) > 0 { // alone, and then the others, as the server knows s
 			k := keys(names[open[0]])
 			m, err := r.invoke(ctx, s, len(k), k...)
-			if err := take(open[0], m, err); err != nil {
+			if err := use(open[0], m, err); err != nil {
 				return nil, err
 			}
 			open = open[1:]

@@ -69,7 +69,7 @@ const (
 // to that server; otherwise the client dials again. It may be repeated.
 func (r *Redis) CheckNode(ctx context.Context, how CheckMode, fresh string, d Deployment, of string) (Standing, *Vote, error) {
 	pool, client := r.pool("")
-	conn, err := pool.take(ctx, client)
+	conn, err := pool.borrow(ctx, client)
 	if err != nil {
 		return Standing{}, nil, err
 	}
@@ -150,14 +150,14 @@ func parseStanding(m rueidis.RedisMessage, err error) (Standing, error) {
 	return s, nil
 }
 
-// noVote is the line of quorum/acquire.lua in which the script of a vote names it.
-const noVote = "local marker, replID = '', ''\n"
+// blankVote is the line of quorum/acquire.lua that newVote replaces by the marker and replication ID of a vote.
+const blankVote = "local marker, replID = '', ''\n"
 
-// newVote pins quorum_acquire to a marker and a replication ID. Both are words that the
-// node has said, and are checked to be no more than that.
+// newVote makes quorum_acquire the script of a vote with a marker and a replication ID. Both are words
+// that the node has said, and are checked to be no more than that.
 func newVote(marker, replID string) Vote {
-	pinned := fmt.Sprintf("local marker, replID = '%s', '%s'\n", word(marker), word(replID))
-	return Vote{marker: marker, acquire: scriptOf(strings.Replace(quorumAcquire.text, noVote, pinned, 1))}
+	filled := fmt.Sprintf("local marker, replID = '%s', '%s'\n", word(marker), word(replID))
+	return Vote{marker: marker, acquire: scriptOf(strings.Replace(quorumAcquire.text, blankVote, filled, 1))}
 }
 
 // word keeps of a text what may stand between quotes in a script.

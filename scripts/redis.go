@@ -1,11 +1,11 @@
 package scripts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,7 +30,7 @@ type Redis struct {
 	newer         atomic.Bool   // the server knows the newest command
 	crossed       atomic.Bool   // see BySlot
 	pools         sync.Map      // of connections by address of the node; "": of the one server
-	sharing       chan struct{} // one slot: a renewal that shares its connection, see alone
+	sharing       chan struct{} // one slot: a renewal that shares its connection, see sendAndWait
 	had           atomic.Uint32 // rights that the client has had, see allowed
 }
 
@@ -47,7 +47,8 @@ type RedisSettings struct {
 	Replicas       int
 	ReplicaTimeout time.Duration
 
-	// Patience is how long a call waits for a dedicated connection of the client; 0: a second.
+	// Patience is how long a call waits for a dedicated connection of the client; 0: a second. It is a
+	// part of the call's time, so that the call can still tell its caller that nothing was done.
 	Patience time.Duration
 	Logger   *slog.Logger // told once when none comes; nil: not told
 }
@@ -58,6 +59,7 @@ func NewRedis(client rueidis.Client) *Redis { return NewRedisWith(client, RedisS
 
 // NewRedisWith is NewRedis with settings.
 func NewRedisWith(client rueidis.Client, s RedisSettings) *Redis {
+	s.Patience = cmp.Or(s.Patience, time.Second)
 	r := &Redis{client: client, RedisSettings: s, sharing: make(chan struct{}, 1)}
 	r.one = r.field(Entries{Count: 1})
 	return r
@@ -74,25 +76,6 @@ func (o onRedis) EvictionPolicy(ctx context.Context) (string, error) {
 // Scans is [Redis.Scans].
 func (o onRedis) Scans(ctx context.Context, match string) ([]Scan, error) {
 	return o.redis.Scans(ctx, match)
-}
-
-// Entries are the entries of a hold.
-type Entries struct {
-	Count int
-	Label *string // of their owner, for people; nil: that of the Redis
-}
-
-// field is what the field of a hold holds: the number of its entries, and behind a space the
-// label. Java never looks at the field of an owner that is not its own.
-func (r *Redis) field(e Entries) string {
-	label := r.Label
-	if e.Label != nil {
-		label = *e.Label
-	}
-	if label == "" {
-		return strconv.Itoa(e.Count)
-	}
-	return strconv.Itoa(e.Count) + " " + label
 }
 
 // Server is the address of the Redis that the client works with at present.
@@ -154,8 +137,9 @@ func (r *Redis) invokeFor(ctx context.Context, key string, s script, keys int, a
 	return r.invoke(ctx, s, keys, args...)
 }
 
-// write is invoke for what counts only when as many replicas have it as are asked for. short is why it does not.
-func (r *Redis) write(ctx context.Context, s script, keys int, args ...string) (reply rueidis.RedisMessage, short, err error) {
+// write is invoke for a change that counts only once Replicas replicas have it. shortfall is why it does
+// not count; nil: it does.
+func (r *Redis) write(ctx context.Context, s script, keys int, args ...string) (reply rueidis.RedisMessage, shortfall, err error) {
 	if r.Replicas > 0 {
 		return r.onReplicas(ctx, s, keys, args)
 	}
@@ -231,19 +215,15 @@ func (r *Redis) callError(ctx context.Context, err error) error {
 	if errors.Is(err, rueidis.ErrClosing) && r.client.Mode() != rueidis.ClientModeStandalone {
 		ping := r.client.Do(ctx, r.client.B().Arbitrary("PING").Build()) // which rueidis does not repeat
 		if !errors.Is(ping.Error(), rueidis.ErrClosing) {
-			return errLeft
+			return errSwitched
 		}
 	}
 	return explained(err)
 }
 
-// errLeft is the error of a call whose connection the client closed when it switched to another
+// errSwitched is the error of a call whose connection the client closed when it switched to another
 // server. The client is not closed, although rueidis says so, and the call may have run.
-var errLeft error = left{errors.New("the client switched to another server during the call")}
-
-type left struct{ error }
-
-func (left) Outcome() Outcome { return Unknown }
+var errSwitched = errors.New("the client switched to another server during the call")
 
 // explained adds to the error of a call that Redis sends to another server, and gives
 // others the error of package holdfast. It removes what Redis repeats of the call.

@@ -102,7 +102,7 @@ func TestF40_LateConnectionIsGivenBack(t *testing.T) {
 	_, giveBack := client.Dedicate()
 	for range 20 {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
-		_, err := c.take(ctx, client)
+		_, err := c.borrow(ctx, client)
 		cancel()
 		require.Equal(t, errNoConnection, err)
 		require.Equal(t, Unavailable, OutcomeOf(err))
@@ -112,7 +112,7 @@ func TestF40_LateConnectionIsGivenBack(t *testing.T) {
 	giveBack()
 	until(t, func() bool { return !c.overdue() })
 	for range 2 {
-		conn := must(c.take(bounded(t), client))(t)
+		conn := must(c.borrow(bounded(t), client))(t)
 		require.NoError(t, conn.Do(bounded(t), conn.B().Ping().Build()).Error())
 		conn.giveBack()
 	}

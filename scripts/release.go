@@ -53,7 +53,7 @@ func (r *Redis) ReleaseEach(ctx context.Context, holds []ReleaseRequest, results
 	return runEach(ctx, r, release, holds, releaseInput, results, parseReleased)
 }
 
-// releaseInput adds to in what release is sent.
+// releaseInput adds to the input what release is sent.
 func releaseInput(in input, h ReleaseRequest) input {
 	other, channel, more, err := h.args()
 	in.check(err)

@@ -99,12 +99,12 @@ func (r *Redis) renewAtOnce(ctx context.Context, by renewScript, lease time.Dura
 		args = append(args, by.permits)
 	}
 	args = append(args, owners...)
-	reply, short, err := r.write(ctx, by.script, all, args...)
+	reply, shortfall, err := r.write(ctx, by.script, all, args...)
 	clear(args)
 	*room = args
 	renewArgs.Put(room)
 	err = parseRenewed(reply, err, answers)
-	if short == nil {
+	if shortfall == nil {
 		return err
 	}
 	for i, a := range answers {
@@ -112,5 +112,5 @@ func (r *Redis) renewAtOnce(ctx context.Context, by renewScript, lease time.Dura
 			answers[i] = Unanswered
 		}
 	}
-	return cmp.Or(err, short)
+	return cmp.Or(err, shortfall)
 }

@@ -10,31 +10,31 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redact"
 )
 
-// onReplicas is write where replicas are asked for. short is why the write does not count, if Redis has written
+// onReplicas is write where replicas are asked for. shortfall is why the write does not count, if Redis has written
 // something.
 //
 // WAIT blocks its connection, and covers only what was written on it. So a write with it has a
-// connection of its own for the time of the call (see alone): a new one for each attempt, as on a
+// connection of its own for the time of the call (see sendAndWait): a new one for each attempt, as on a
 // Redis Cluster such a connection stays with one node and follows neither MOVED nor ASK. The client
 // is made to learn from MOVED; where ASK sends a call is for the next attempt alone.
 // https://redis.io/docs/latest/commands/wait/
-func (r *Redis) onReplicas(ctx context.Context, s script, keys int, args []string) (reply rueidis.RedisMessage, short, err error) {
+func (r *Redis) onReplicas(ctx context.Context, s script, keys int, args []string) (reply rueidis.RedisMessage, shortfall, err error) {
 	if err := ctx.Err(); err != nil {
 		return reply, nil, notSent{err}
 	}
 	next := "" // the node that ASK has named
 	reply, err = r.invokeBy(ctx, func(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
-		replies, err := r.alone(ctx, s.renews, args[0], next, cmd)
+		replies, err := r.sendAndWait(ctx, s.renews, args[0], next, cmd)
 		if err != nil {
 			return rueidis.NewErrorResult(err)
 		}
 		answer, waited := replies[len(replies)-2], replies[len(replies)-1]
-		short = nil
+		shortfall = nil
 		switch have, err := waited.ToInt64(); {
 		case Replied(err) && OutcomeOf(err).Final():
-			short = noWait{redact.Error(err)}
+			shortfall = noWait{redact.Error(err)}
 		case err != nil || have < int64(r.Replicas):
-			short = notReplicated{have, r.Replicas, err}
+			shortfall = notReplicated{have, r.Replicas, err}
 		}
 		if re, ok := answer.Error().(*rueidis.RedisError); ok && !re.IsNoScript() { // otherwise the same node gets the text
 			next, _ = re.IsAsk()
@@ -44,7 +44,7 @@ func (r *Redis) onReplicas(ctx context.Context, s script, keys int, args []strin
 		}
 		return answer
 	}, s, keys, args)
-	return reply, short, err
+	return reply, shortfall, err
 }
 
 // notReplicated is why a write does not count: too few replicas confirmed it, or err kept

@@ -1,6 +1,7 @@
 package scripts
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"strconv"
@@ -232,9 +233,4 @@ func array(m rueidis.RedisMessage, err error) ([]rueidis.RedisMessage, error) {
 }
 
 // unexpected returns err, or errReply where a reply came but is of no use.
-func unexpected(err error) error {
-	if err != nil {
-		return err
-	}
-	return errReply
-}
+func unexpected(err error) error { return cmp.Or(err, errReply) }

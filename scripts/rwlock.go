@@ -58,7 +58,7 @@ func checkWish(d time.Duration) error {
 // Release in doubt undoes what an unanswered call may have done.
 func (r *RWLock) Acquire(ctx context.Context, f Fencing, a RWLockAcquireRequest) (AcquireReply, error) {
 	s := f.sent()
-	return r.redis.take(ctx, s.parse, rwlockAcquire, r.acquireInput(forOne(), s, a))
+	return r.redis.runAcquire(ctx, s.parse, rwlockAcquire, r.acquireInput(forOne(), s, a))
 }
 
 // AcquireEach does what Acquire does for each of asks by itself, and fills results, one for each.
@@ -67,7 +67,7 @@ func (r *RWLock) AcquireEach(ctx context.Context, f Fencing, asks []RWLockAcquir
 	return runEach(ctx, r.redis, rwlockAcquire, asks, func(in input, a RWLockAcquireRequest) input { return r.acquireInput(in, s, a) }, results, s.parse)
 }
 
-// acquireInput adds to in what acquire is sent.
+// acquireInput adds to the input what acquire is sent.
 func (r *RWLock) acquireInput(in input, s sentFencing, a RWLockAcquireRequest) input {
 	in.check(checkHold(a.Key, a.Owner, a.Lease), checkWish(a.Wish))
 	if s.reserve != "" && a.Beside != "" {
@@ -94,7 +94,7 @@ func (r *RWLock) ReleaseEach(ctx context.Context, holds []RWLockReleaseRequest, 
 	return runEach(ctx, r.redis, rwlockRelease, holds, r.releaseInput, results, parseReleased)
 }
 
-// releaseInput adds to in what release is sent.
+// releaseInput adds to the input what release is sent.
 func (r *RWLock) releaseInput(in input, h RWLockReleaseRequest) input {
 	other, _, more, err := h.args()
 	in.check(err, checkWish(h.Wish))

@@ -26,13 +26,12 @@ var (
 // Its methods are like those of [Redis].
 type Semaphore struct {
 	onRedis
-	n    int    // how many permits a key has; immutable
-	text string // n in digits; immutable
+	text string // how many permits a key has, in digits; immutable
 }
 
 // NewSemaphore returns a Semaphore on redis, for keys with n permits. It does no I/O.
 func NewSemaphore(redis *Redis, n int) *Semaphore {
-	return &Semaphore{onRedis{redis}, n, decimal(int64(n))}
+	return &Semaphore{onRedis{redis}, decimal(int64(n))}
 }
 
 // SemaphoreChannel returns the channel that is notified when a permit of key is given back. The
@@ -47,7 +46,7 @@ func permitRecord(key string) string { return named(check.PermitsPrefix, key) }
 // It may be repeated like [Redis.Acquire]; Release in doubt undoes what an unanswered call may have
 // done.
 func (p *Semaphore) Acquire(ctx context.Context, a AcquireRequest) (AcquireReply, error) {
-	return p.redis.take(ctx, parsePermit, semaphoreAcquire, p.acquireInput(forOne(), a))
+	return p.redis.runAcquire(ctx, parsePermit, semaphoreAcquire, p.acquireInput(forOne(), a))
 }
 
 // AcquireEach does what Acquire does for each of asks by itself, and fills results, one for each.
@@ -55,7 +54,7 @@ func (p *Semaphore) AcquireEach(ctx context.Context, asks []AcquireRequest, resu
 	return runEach(ctx, p.redis, semaphoreAcquire, asks, p.acquireInput, results, parsePermit)
 }
 
-// acquireInput adds to in what acquire is sent.
+// acquireInput adds to the input what acquire is sent.
 func (p *Semaphore) acquireInput(in input, a AcquireRequest) input {
 	in.check(checkHold(a.Key, a.Owner, a.Lease))
 	in.keys = append(in.keys, a.Key, permitRecord(a.Key), tombstone(a.Key, a.Owner))
@@ -78,7 +77,7 @@ func (p *Semaphore) ReleaseEach(ctx context.Context, holds []ReleaseRequest, res
 	return runEach(ctx, p.redis, semaphoreRelease, holds, p.releaseInput, results, parseReleased)
 }
 
-// releaseInput adds to in what release is sent.
+// releaseInput adds to the input what release is sent.
 func (p *Semaphore) releaseInput(in input, h ReleaseRequest) input {
 	other, _, more, err := h.args()
 	in.check(err)

@@ -22,9 +22,9 @@ type call[H Watched] struct {
 // waitsForCall is Lease.call of a hold that is due and waits for a call.
 const waitsForCall = math.MaxUint64
 
-// take makes a call of holds that are due; nil if there are none, or if as many as may be are under way. Before w.retryAt, holds
+// nextCall makes a call of holds that are due; nil if there are none, or if as many as may be are under way. Before w.retryAt, holds
 // are not tried again. mu is held.
-func (w *Watchdog[H]) take(now int64) *call[H] {
+func (w *Watchdog[H]) nextCall(now int64) *call[H] {
 	if len(w.calls) >= w.config.parallel {
 		return nil
 	}
@@ -87,13 +87,13 @@ func (w *Watchdog[H]) returned(c *call[H]) (next *call[H]) {
 			}
 			switch c.answer[i] {
 			case NotOurs:
-				over = append(over, w.finish(h, ErrNotOurs))
+				over = append(over, w.endHold(h, ErrNotOurs))
 			case Renewed:
 				w.renewed(h, c, now)
 			}
 		}
 		w.retry(c, now)
-		next = w.take(now)
+		next = w.nextCall(now)
 		w.rouse()
 	}
 	w.mu.Unlock()

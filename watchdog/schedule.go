@@ -22,10 +22,10 @@ func (w *Watchdog[H]) schedule() {
 		now := w.now()
 		over := w.look(now)
 		w.giveUp(now)
-		for c := w.take(now); c != nil; c = w.take(now) {
+		for c := w.nextCall(now); c != nil; c = w.nextCall(now) {
 			w.tasks.Go(func() { w.work(c) })
 		}
-		w.alarm = w.next()
+		w.alarm = w.nextLook()
 		timer.Reset(time.Duration(w.alarm - now))
 		w.mu.Unlock()
 		if planted.LateDone && len(over) > 0 {
@@ -37,8 +37,8 @@ func (w *Watchdog[H]) schedule() {
 	}
 }
 
-// next returns the earliest instant at which there is something to do. mu is held.
-func (w *Watchdog[H]) next() int64 {
+// nextLook returns the earliest instant at which there is something to do. mu is held.
+func (w *Watchdog[H]) nextLook() int64 {
 	at := w.queue.first()
 	if at <= w.soon { // there was too much to look at
 		return 0
@@ -53,7 +53,7 @@ func (w *Watchdog[H]) next() int64 {
 
 // rouse wakes the scheduler if there is something to do before it would look by itself. mu is held.
 func (w *Watchdog[H]) rouse() {
-	at := w.next()
+	at := w.nextLook()
 	if at >= w.alarm {
 		return
 	}
@@ -82,7 +82,7 @@ func (w *Watchdog[H]) look(now int64) (over []ending[H]) {
 		due := l.call == 0 // otherwise at is only the end of its lease
 		switch until := l.until.Load(); {
 		case until <= now:
-			over = append(over, w.finish(h, l.Reason()))
+			over = append(over, w.endHold(h, l.Reason()))
 		case at == until || at > now && due && l.tries > 0: // not yet
 			w.soon = 0
 			return over
@@ -100,8 +100,8 @@ func (w *Watchdog[H]) look(now int64) (over []ending[H]) {
 	return over
 }
 
-// finish ends h for the given reason. mu is held.
-func (w *Watchdog[H]) finish(h H, why error) ending[H] {
+// endHold ends h for the given reason. mu is held.
+func (w *Watchdog[H]) endHold(h H, why error) ending[H] {
 	w.queue.remove(h)
 	h.watched().end()
 	return ending[H]{h, why}

@@ -66,7 +66,7 @@ func (c *Calls) Go(f func(context.Context)) bool {
 }
 
 // Background runs f as work that Close waits for. Its caller is such work, is the
-// watchdog, or has locked a shard that Close has not reached.
+// watchdog, or holds the mutex of a shard that Close has not reached.
 func (c *Calls) Background(f func()) { c.work.Go(f) }
 
 // Begin notes work that Close waits for, until End. Its caller must be one that may call

@@ -6,9 +6,9 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Work leaves the goroutine of its caller in three ways. The caller waits for what is [Detached],
-// but only until ctx ends. Only Close waits for what is in the [Calls.Background], which other such
-// work begins. [Calls.Go] is for the rest of the background, and does nothing after Close.
+// Work leaves the goroutine of its caller in three ways. [Detached]: the caller waits, but only until
+// ctx ends. [Calls.Background]: only Close waits; it says who may call it. [Calls.Go]: the same for
+// any other caller; after Close, it does nothing.
 
 // Detached makes a call to Redis for the key of a name; "": for several keys. Unless its
 // server has just answered, the call runs on a goroutine of its own, and the caller leaves
@@ -19,14 +19,6 @@ func Detached[T any](ctx context.Context, c *Calls, name string, call func(conte
 		return call(ctx)
 	}
 	return Detach(ctx, func(f func()) error { c.Background(f); return nil }, call)
-}
-
-// DetachedOf is Detached for a method of a. It does without a closure, which each lock would allocate.
-func DetachedOf[A, T any](ctx context.Context, c *Calls, name string, a A, call func(A, context.Context) (T, error)) (T, error) {
-	if c.Answering(name) {
-		return call(a, ctx)
-	}
-	return Detached(ctx, c, name, func(ctx context.Context) (T, error) { return call(a, ctx) })
 }
 
 // Detach makes a call on a goroutine of its own, which spawn starts or refuses to, and leaves

@@ -14,14 +14,14 @@ import (
 // ErrNoAnswer says that Redis did not answer a call in time.
 var ErrNoAnswer = errors.New("no answer in time")
 
-// Known joins the error of a call to Redis with what is known of its outcome. It leaves a refusal
+// WithOutcome joins the error of a call to Redis with what is known of its outcome. It leaves a refusal
 // unchanged.
-func Known(err error) error {
+func WithOutcome(err error) error {
 	switch scripts.OutcomeOf(err) {
 	case scripts.Unavailable:
-		return errs.Failed(holdfast.ErrUnavailable, err)
+		return errs.With(holdfast.ErrUnavailable, err)
 	case scripts.Unknown:
-		return errs.Failed(holdfast.ErrUnknown, err)
+		return errs.With(holdfast.ErrUnknown, err)
 	}
 	return err
 }

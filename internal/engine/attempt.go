@@ -32,11 +32,11 @@ func (a Attempt) retryable() bool {
 	return !scripts.OutcomeOf(a.Err).Final()
 }
 
-// Known is the error of an attempt that did not acquire the key.
-func (a Attempt) Known() error {
+// Failure is the error of an attempt that did not acquire the key.
+func (a Attempt) Failure() error {
 	switch {
 	case a.Err != nil:
-		return calls.Known(a.Err)
+		return calls.WithOutcome(a.Err)
 	case a.Why != nil:
 		return a.Why
 	}
@@ -54,7 +54,7 @@ func (e *Engine) Try(ctx context.Context, k *Key, t Terms, reserve int64) Attemp
 	case e.undoingOf(k.Name, false).awaitRoom(ctx):
 		reply, err = calls.Detached(ctx, e.Calls, k.Name, a.send)
 	}
-	e.CallEnded(ctx, k.Name, err)
+	e.ObserveCall(ctx, k.Name, err)
 	return e.judge(k, a.owner, t, start, reply, err)
 }
 
@@ -91,14 +91,10 @@ func (e *Engine) judge(k *Key, owner string, t Terms, start time.Time, reply scr
 		start = time.Now()
 	}
 	a := Attempt{Start: start, Err: e.Calls.NotePublic(k.Name, err)}
-	switch scripts.OutcomeOf(a.Err) {
-	case scripts.Done:
-	case scripts.Unknown, scripts.Doubtful:
-		if !planted.NoUndoOfAcquires {
+	if a.Err != nil {
+		if scripts.OutcomeOf(a.Err).MayHaveRun() && !planted.NoUndoOfAcquires {
 			a.Orphan = &Orphan{Name: k.Name, Owner: owner, Lease: t.Lease}
 		}
-		return a
-	default:
 		return a
 	}
 	took := time.Since(start)
@@ -116,10 +112,10 @@ func (e *Engine) judge(k *Key, owner string, t Terms, start time.Time, reply scr
 	return a
 }
 
-// Take gives the key the hold of an attempt, and begins its first section. The caller began to wait at
-// since, by Calls.Now. Take returns nil if there is no hold, or if it has already ended. The key is
-// locked.
-func (e *Engine) Take(k *Key, a Attempt, since time.Duration) *holdfast.Lease {
+// Adopt gives the key the hold of an attempt, and begins its first section. The caller began to wait at
+// since, by Calls.Now. Adopt returns nil if there is no hold, or if it has already ended. The key's mutex is
+// held.
+func (e *Engine) Adopt(k *Key, a Attempt, since time.Duration) *holdfast.Lease {
 	switch h := a.Hold; {
 	case h == nil:
 		return nil
@@ -135,8 +131,8 @@ func (e *Engine) Take(k *Key, a Attempt, since time.Duration) *holdfast.Lease {
 	}
 }
 
-// Occupy makes h the hold of the key and begins its first section, that of w, with the key
-// locked. Another hold is lost for the given reason: Redis has granted the key to h's owner
+// Occupy makes h the hold of the key and begins its first section, that of w, with the key's mutex
+// held. Another hold is lost for the given reason: Redis has granted the key to h's owner
 // since.
 func (e *Engine) Occupy(h *Hold, w *Waiter, replaced error) *holdfast.Lease {
 	for old := range h.Key.holds() {

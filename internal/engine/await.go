@@ -63,7 +63,7 @@ func (e *Engine) withdraw(ctx context.Context, k *Key, w *Waiter) (*holdfast.Lea
 		e.discipline.WaiterLeft(k, w)
 		k.Unlock()
 		e.pool.put(w)
-		return nil, errs.EndedBy(ctx, err)
+		return nil, errs.WithWait(ctx, err)
 	}
 	k.Unlock()
 	got := <-w.ready
@@ -77,7 +77,7 @@ func (e *Engine) withdraw(ctx context.Context, k *Key, w *Waiter) (*holdfast.Lea
 		got.granted.Decline()
 		e.Calls.End()
 	}
-	return nil, errs.EndedBy(ctx, holdfast.ErrNotAcquired)
+	return nil, errs.WithWait(ctx, holdfast.ErrNotAcquired)
 }
 
 // handOut returns a lease to its caller. If ctx has ended, the caller may be gone: the lease is
@@ -87,7 +87,7 @@ func (e *Engine) handOut(ctx context.Context, lease *holdfast.Lease) (*holdfast.
 		return lease, nil
 	}
 	e.unlockLater(lease)
-	return nil, errs.EndedBy(ctx, holdfast.ErrNotAcquired)
+	return nil, errs.WithWait(ctx, holdfast.ErrNotAcquired)
 }
 
 // unlockLater unlocks a lease in the background.

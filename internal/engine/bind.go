@@ -79,20 +79,20 @@ type binding struct {
 func (en *entry) Bind(parent context.Context) context.Context {
 	k, done := en.key(), parent.Done()
 	k.Lock()
-	b, over := en.binding(done)
+	b, cause := en.binding(done)
 	k.Unlock()
 	if b == nil {
 		ctx, cancel := context.WithCancelCause(parent)
 		b = &binding{ctx, cancel}
 		k.Lock()
 		there, ended := en.binding(done)
-		if over = ended; over == nil && there == nil {
+		if cause = ended; cause == nil && there == nil {
 			en.listeners.bound[done] = b
 		}
 		k.Unlock()
 		switch {
-		case over != nil:
-			b.cancel(errs.Of("lease of", en.Key(), over))
+		case cause != nil:
+			b.cancel(errs.Of("lease of", en.Key(), cause))
 		case there != nil: // another Bind was faster
 			b.cancel(nil)
 			b = there
@@ -111,10 +111,10 @@ func (en *entry) Bind(parent context.Context) context.Context {
 }
 
 // binding returns the binding for parents with that Done channel, nil if there is none, or
-// why the entry has ended. The key is locked.
+// why the entry has ended. The key's mutex is held.
 func (en *entry) binding(done <-chan struct{}) (*binding, error) {
-	if over := en.err(); over != nil {
-		return nil, over
+	if cause := en.err(); cause != nil {
+		return nil, cause
 	}
 	l := en.listen()
 	if l.bound == nil {

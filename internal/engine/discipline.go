@@ -15,13 +15,13 @@ type Discipline interface {
 	// GiveUp makes one attempt to undo what an acquire of owner may have left.
 	GiveUp(ctx context.Context, name, owner string) error
 
-	// The other methods need the key locked.
+	// The other methods need the key's mutex held.
 
 	// Join: w has become the last waiter. If it returns a ticket, w enters by itself.
 	Join(k *Key, w *Waiter) Ticket
-	// Refused: w, whose first attempt did not succeed, has become the first waiter. With
+	// JoinFirst: w, whose first attempt did not succeed, has become the first waiter. With
 	// Config.ManyHolds, it may stand behind others that began theirs before.
-	Refused(k *Key, w *Waiter, a Attempt)
+	JoinFirst(k *Key, w *Waiter, a Attempt)
 	// WaiterLeft: the wait of w has ended without the key.
 	WaiterLeft(k *Key, w *Waiter)
 	// WaitError says why a wait that ends now fails. With a nil w, it says so of an attempt

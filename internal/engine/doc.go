@@ -33,21 +33,8 @@
 // # How a reader acquires
 //
 // With [Config.SharedHolds], a hold may have several sections at the same time: those of readers. [Pair]
-// joins their engine with that of the writers of the same keys. What a reader's Lock does in addition to
-// any other:
-//
-//  1. pair.go, beside: on a context that is bound to a writer's lease, it asks Redis for a hold beside that
-//     of the writer, and waits for nobody else.
-//  2. share.go, share: a call on plain terms finds a hold here on plain terms, whose tenure is not over.
-//     It gets another section in that hold, without a call to Redis.
-//  3. share.go, shareAgain: if the tenure is over, Redis is asked whether a writer waits. If none does, the
-//     call gets another section, and another tenure begins. With WithMaxHold, step 4 comes instead.
-//  4. lock.go, firstAttempt: otherwise Redis is asked for a hold. Other plain calls wait for the
-//     answer.
-//  5. share.go, ServeReaders: a hold on plain terms serves all plain waiters together, whether a
-//     first attempt or the discipline has got it.
-//  6. share.go, leave: an Unlock ends its section. The last one of the hold releases it; there is no
-//     handover.
+// joins their engine with that of the writers of the same keys. share.go and pair.go say what a reader's
+// Lock does in addition to any other; CONTRIBUTING.md has its path.
 //
 // # The files
 //
@@ -79,8 +66,9 @@
 // Every call is bounded in time (package calls). A caller that goes away leaves nothing behind:
 // its attempt is undone, and a lease that it got meanwhile goes to the next waiter.
 //
-// # Locks of this process
+// # Mutexes
 //
-// The lock of a key's shard guards all state of the key. No code calls Redis while holding
-// it. Unlocking it notifies the listeners of entries that ended meanwhile.
+// The mutex of a key's shard guards all state of the key: Lock and Unlock of a [Key] are those of
+// the mutex. No code calls Redis while it holds one. Unlocking it notifies the listeners of entries
+// that ended meanwhile.
 package engine

@@ -7,7 +7,7 @@ import (
 )
 
 // fences are the numbers reserved for a hold; nil without fencing. Guarded by the
-// shard's lock.
+// shard's mutex.
 type fences struct {
 	first, last int64 // immutable
 	current     int64
@@ -27,7 +27,7 @@ func (f *fences) used() int64 {
 // clock in microseconds and must not run ahead of it, or a lost counter would start again
 // below them: at most one per microsecond. The clock may stand still, like that of a
 // testing/synctest bubble; so ready gives up after a thousand readings, far more than fit
-// into a microsecond. That takes some tens of microseconds, with the key locked.
+// into a microsecond. That takes some tens of microseconds, with the key's mutex held.
 func (f *fences) ready(by *calls.Calls, granted time.Duration) bool {
 	if f == nil || f.usedUp() {
 		return f == nil

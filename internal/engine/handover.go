@@ -15,10 +15,10 @@ import "github.com/holdfast-go/holdfast/internal/planted"
 //     reader is beside it;
 //   - when the fences reserved for the hold are used up, or the clock does not let the next one be used.
 //
-// The key is locked. The caller unlocks it, which notifies the listeners of the old section. Then it sends
+// The key's mutex is held. The caller unlocks it, which notifies the listeners of the old section. Then it sends
 // the lease of the new one to w.
 func (e *Engine) handover(k *Key, h *Hold) (w *Waiter, s *section) {
-	if e.SharedHolds || h.kept || !h.plain && !planted.HandoverAny || e.Calls.Now()-h.granted >= e.LocalHandover || !h.fences().ready(e.Calls, h.granted) {
+	if e.SharedHolds || h.pinned || !h.plain && !planted.HandoverAny || e.Calls.Now()-h.granted >= e.LocalHandover || !h.fences().ready(e.Calls, h.granted) {
 		return nil, nil
 	}
 	if w = e.discipline.Next(k, h); w == nil {

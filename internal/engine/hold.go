@@ -22,26 +22,26 @@ type Hold struct {
 	watchdog.Lease
 	watchdog *watchdog.Watchdog[*Hold] // set by NewHold
 	Key      *Key                      // immutable
-	prev     *Hold                     // of the holds of the key, see Key.oldest; guarded by the shard's lock
+	prev     *Hold                     // of the holds of the key, see Key.oldest; guarded by the shard's mutex
 	next     *Hold                     // nil: is not among them
 	Owner    string                    // the field in Redis; immutable
 	granted  time.Duration             // when, by Calls.Now; immutable
 	extras   *extras                   // noExtras if there are none; immutable
-	section  *section                  // the newest; guarded by the shard's lock
+	section  *section                  // the newest; guarded by the shard's mutex
 	first    section                   // in place, which saves an allocation
 	plain    bool                      // see Terms.Plain; immutable
 	late     bool                      // granted so late that Redis may have it for much longer than its lease; immutable
-	kept     bool                      // never handed over: a nested call may still arrive, or a reader is beside it; guarded by the shard's lock
-	lost     bool                      // guarded by the shard's lock
-	long     bool                      // logLongHold has logged it; guarded by the shard's lock
+	pinned   bool                      // never handed over: a nested call may still arrive, or a reader is beside it; guarded by the shard's mutex
+	lost     bool                      // guarded by the shard's mutex
+	long     bool                      // logLongHold has logged it; guarded by the shard's mutex
 }
 
 // extras hold what most holds do without.
 type extras struct {
 	label    *string               // of the call that got the hold; nil: that of the locker; immutable
 	fences   fences                // zero without fencing
-	sections map[*section]struct{} // those that live, with Config.SharedHolds; otherwise nil; guarded by the shard's lock
-	tenure   time.Duration         // when the current one began, by Calls.Now, with Config.SharedHolds; guarded by the shard's lock
+	sections map[*section]struct{} // those that live, with Config.SharedHolds; otherwise nil; guarded by the shard's mutex
+	tenure   time.Duration         // when the current one began, by Calls.Now, with Config.SharedHolds; guarded by the shard's mutex
 	state    any                   // of the discipline; immutable
 	due      atomic.Int64          // of the next renewal, by Calls.Now; only for the observer
 }
@@ -96,12 +96,12 @@ func (e *Engine) renew(ctx context.Context, holds []*Hold, answers []watchdog.An
 	b.replies = slices.Grow(b.replies, len(holds))[:len(holds)]
 	began := e.Calls.Now()
 	err := e.backend.Renew(calls.HideDeadline(ctx), e.Lease, b.keys, b.owners, b.replies)
-	e.CallEnded(ctx, b.keys[0], err)
+	e.ObserveCall(ctx, b.keys[0], err)
 	if ctx.Err() == context.Canceled { // the locker was closed
 		err = nil
 	}
 	if err != nil {
-		err = calls.Known(e.Calls.Public(err))
+		err = calls.WithOutcome(e.Calls.Public(err))
 		e.Logger.Warn("holdfast: renewal failed", "leases", len(holds), "error", err) // of one key, or of all
 	}
 	for i, a := range b.replies {
@@ -179,8 +179,8 @@ func (e *Engine) lose(h *Hold, why error) {
 	}
 }
 
-// revoke is lose with the key locked, without settling it. It reports whether a section
-// was alive until now.
+// revoke is lose with the key's mutex held, and does not settle the key. It reports whether a
+// section was alive until now.
 func (e *Engine) revoke(h *Hold, reason error) (news bool) {
 	h.watchdog.Forget(h)
 	h.lost = true

@@ -9,7 +9,7 @@ import (
 )
 
 // Key is what this locker knows of one key. It exists while the key is held, wanted
-// or being released here. Guarded by its shard's lock.
+// or being released here. Guarded by its shard's mutex.
 type Key struct {
 	*shard                  // immutable
 	Name           string   // in Redis, see nameOf; immutable
@@ -23,9 +23,9 @@ type Key struct {
 // NewKey returns the state of a key that is neither held nor wanted here.
 func (e *Engine) NewKey(name string) *Key { return &Key{shard: e.shardOf(name), Name: name} }
 
-// begin begins a call for the key of a name, and returns its state, made if need be. Close waits for the
-// call: until finish, or after End until Calls.End. The shard is locked and not closed.
-func (e *Engine) begin(sh *shard, name string) *Key {
+// beginCall begins a call for the key of a name, and returns its state, made if need be. Close waits for the
+// call: until finishCall, or, where EndCall ends it, until Calls.End. The shard's mutex is held, and the shard is not closed.
+func (e *Engine) beginCall(sh *shard, name string) *Key {
 	k := sh.keys[name]
 	if k == nil {
 		k = &Key{shard: sh, Name: name}
@@ -36,23 +36,24 @@ func (e *Engine) begin(sh *shard, name string) *Key {
 	return k
 }
 
-// Go runs f in the background, as a call for the key that is under way until End.
+// Go runs f in the background, as a call for the key that is under way until EndCall.
 func (k *Key) Go(f func()) {
 	k.calls++
 	k.engine.Calls.Background(f)
 }
 
-// End ends a call for the key that was under way, and settles the key. It belongs to the change that the
-// call makes, under the same lock: whoever sees that change sees no call. Its caller may have more to do.
-func (k *Key) End() {
+// EndCall ends a call for the key that was under way, and settles the key. It belongs under the same mutex
+// as the change that the call makes, without an Unlock between: whoever sees that change sees no call. For
+// a call of beginCall, Calls.End must follow, once its caller has no more to do; for one of Go, it must not.
+func (k *Key) EndCall() {
 	k.calls--
 	k.engine.discipline.Settle(k)
 }
 
-// finish is End for a caller that has no more to do. It locks the key.
-func (k *Key) finish() {
+// finishCall is EndCall for a caller that has no more to do. It takes the key's mutex.
+func (k *Key) finishCall() {
 	k.Lock()
-	k.End()
+	k.EndCall()
 	k.Unlock()
 	k.engine.Calls.End()
 }
@@ -161,7 +162,7 @@ func (k *Key) State() any {
 	return k.waiters.state
 }
 
-// SetState sets it, with the key locked.
+// SetState sets it, with the key's mutex held.
 func (k *Key) SetState(state any) {
 	if k.waiters == nil {
 		k.waiters = &waiters{}

@@ -47,9 +47,9 @@ func TestG1_AKeyHasOneHold(t *testing.T) {
 		return e.NewHold(k, owner, Terms{Lease: c.Lease}, time.Now(), scripts.AcquireReply{}, nil)
 	}
 	k.Lock()
-	first := e.Take(k, Attempt{Hold: hold("first")}, 0)
+	first := e.Adopt(k, Attempt{Hold: hold("first")}, 0)
 	require.NotNil(t, first)
-	require.Nil(t, e.Take(k, Attempt{Hold: hold("second")}, 0))
+	require.Nil(t, e.Adopt(k, Attempt{Hold: hold("second")}, 0))
 	k.Unlock()
 	require.Equal(t, "second", <-o.released)
 	require.NoError(t, first.Err())
@@ -86,7 +86,7 @@ func TestAKeyMayHaveSeveralHolds(t *testing.T) {
 	for range 5 {
 		h := hold(k, "owner")
 		require.False(t, k.has(h))
-		require.NotNil(t, e.Take(k, Attempt{Hold: h}, 0))
+		require.NotNil(t, e.Adopt(k, Attempt{Hold: h}, 0))
 		require.True(t, k.has(h))
 		all = append(all, h)
 	}
@@ -101,7 +101,7 @@ func TestAKeyMayHaveSeveralHolds(t *testing.T) {
 		require.True(t, slices.Equal(all, slices.Collect(k.holds())))
 	}
 	for range 3 {
-		require.NotNil(t, e.Take(k, Attempt{Hold: hold(k, "owner")}, 0))
+		require.NotNil(t, e.Adopt(k, Attempt{Hold: hold(k, "owner")}, 0))
 	}
 	for h := range k.holds() {
 		h.watchdog.Forget(h)

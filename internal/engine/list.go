@@ -75,7 +75,7 @@ func (e *Engine) locksOf(caller context.Context, scan scripts.Scan) iter.Seq2[ho
 					if key == "" || free || errors.Is(one.Err, holdfast.ErrWrongType) {
 						continue
 					}
-					if !yield(e.completed(key, one.Value), errs.Of("inspect", key, calls.Known(one.Err))) {
+					if !yield(e.completed(key, one.Value), errs.Of("inspect", key, calls.WithOutcome(one.Err))) {
 						return
 					}
 				}

@@ -102,7 +102,7 @@ func (e *Engine) tryOrWait(ctx context.Context, name string, t Terms, onPlace fu
 	case sh.closed:
 		err = holdfast.ErrClosed
 	case e.mayAttempt(k, t, wait):
-		k = e.begin(sh, name)
+		k = e.beginCall(sh, name)
 		if e.SharedHolds && t.Plain() {
 			k.sharedAttempts++
 		}
@@ -125,7 +125,8 @@ func (e *Engine) tryOrWait(ctx context.Context, name string, t Terms, onPlace fu
 	return nil, k, w, err
 }
 
-// mayAttempt reports whether a caller makes an attempt of its own. The key's shard is locked.
+// mayAttempt reports whether a caller makes an attempt of its own. The mutex of the key's shard is held;
+// k may be nil.
 func (e *Engine) mayAttempt(k *Key, t Terms, wait bool) bool {
 	switch {
 	case k == nil, !wait && k.Idle(): // nobody here has it or wants it
@@ -139,7 +140,7 @@ func (e *Engine) mayAttempt(k *Key, t Terms, wait bool) bool {
 }
 
 // HasSharedAttempt reports whether a first attempt is under way that serves a waiter with these terms
-// too, if it succeeds. The key is locked.
+// too, if it succeeds. The key's mutex is held.
 func (k *Key) HasSharedAttempt(t Terms) bool { return k.sharedAttempts > 0 && t.Plain() }
 
 // firstAttempt makes the first attempt for a key on the caller's goroutine, which saves an uncontended
@@ -160,22 +161,22 @@ func (e *Engine) firstAttempt(ctx context.Context, k *Key, t Terms, onPlace func
 		k.sharedAttempts--
 	}
 	if a.Hold != nil {
-		if lease = e.Take(k, a, e.Calls.At(a.Start)); lease != nil {
+		if lease = e.Adopt(k, a, e.Calls.At(a.Start)); lease != nil {
 			k.ServeReaders(a.Hold)
 		}
 	}
 	var w *Waiter
 	var err error
 	if lease == nil {
-		if err = e.refusal(ctx, k, a, wait); err == nil {
+		if err = e.whyNotWait(ctx, k, a, wait); err == nil {
 			w = e.pool.get(t, onPlace, e.Calls.At(a.Start))
 			k.pushEarly(w)
-			e.discipline.Refused(k, w, a)
+			e.discipline.JoinFirst(k, w, a)
 		} else {
 			e.Undo(a.Orphan)
 		}
 	}
-	k.End()
+	k.EndCall()
 	k.Unlock()
 	if lease != nil {
 		lease, err = e.handOut(ctx, lease)
@@ -183,16 +184,16 @@ func (e *Engine) firstAttempt(ctx context.Context, k *Key, t Terms, onPlace func
 	return lease, w, err
 }
 
-// refusal says why the caller of a failed first attempt does not wait; nil: it waits. The
-// key is locked.
-func (e *Engine) refusal(ctx context.Context, k *Key, a Attempt, wait bool) error {
+// whyNotWait says why the caller of a failed first attempt does not wait; nil: it waits. The
+// key's mutex is held.
+func (e *Engine) whyNotWait(ctx context.Context, k *Key, a Attempt, wait bool) error {
 	switch {
 	case ctx.Err() != nil:
-		return errs.EndedBy(ctx, a.Known())
+		return errs.WithWait(ctx, a.Failure())
 	case k.closed:
 		return holdfast.ErrClosed
 	case !wait, !a.retryable(), a.Err != nil && *e.MaxOutage == 0:
-		return a.Known()
+		return a.Failure()
 	case k.full():
 		return holdfast.ErrTooManyWaiters
 	}

@@ -16,13 +16,13 @@ import (
 // the count that it sets, so repeating it is harmless. A section makes its calls one at a
 // time. The last Unlock waits for none of them, as it deletes the field with all its entries.
 
-// nesting is the state of a section with nested entries. Guarded by the shard's lock.
+// nesting is the state of a section with nested entries. Guarded by the shard's mutex.
 type nesting struct {
 	serial  chan struct{}       // one slot, full while a call is under way; immutable
 	entries map[*entry]struct{} // those that live, without the first
 }
 
-// nest returns the section's nesting, made if need be, with the key locked.
+// nest returns the section's nesting, made if need be, with the key's mutex held.
 func (s *section) nest() *nesting {
 	if s.nesting == nil {
 		s.nesting = &nesting{serial: make(chan struct{}, 1), entries: make(map[*entry]struct{}, 1)}
@@ -34,7 +34,8 @@ func (s *section) nest() *nesting {
 func (n *nesting) busy() bool { return n != nil && len(n.serial) > 0 }
 
 // nested makes a Lock whose ctx is bound to a lease of the key, of this engine or of the other half
-// of a read/write lock. Without a lease and an error there is none, and the Lock goes on as any other.
+// of a read/write lock. If it returns neither a lease nor an error, there is no such
+// lease, and the Lock goes on as any other.
 func (e *Engine) nested(ctx context.Context, name string, t Terms, wait bool) (*holdfast.Lease, error) {
 	en := e.boundTo(ctx, name)
 	if lease, err := e.lockPaired(ctx, name, t, en, wait); lease != nil || err != nil || en == nil {
@@ -91,17 +92,17 @@ func (e *Engine) awaitEarlier(ctx context.Context, name string, serial chan<- st
 	if wait {
 		limit = max(limit, *e.MaxOutage)
 	}
-	over := time.NewTicker(limit)
-	defer over.Stop()
+	ticker := time.NewTicker(limit)
+	defer ticker.Stop()
 	for {
 		select {
 		case serial <- struct{}{}:
 			return nil
 		case <-ctx.Done():
-			return errs.EndedBy(ctx, holdfast.ErrNotAcquired)
-		case <-over.C:
+			return errs.WithWait(ctx, holdfast.ErrNotAcquired)
+		case <-ticker.C:
 			if !e.Calls.AnsweredWithin(name, limit) {
-				return errs.Failed(holdfast.ErrUnavailable, e.Calls.Public(calls.ErrNoAnswer))
+				return errs.With(holdfast.ErrUnavailable, e.Calls.Public(calls.ErrNoAnswer))
 			}
 		}
 	}
@@ -112,8 +113,8 @@ func (e *Engine) awaitEarlier(ctx context.Context, name string, serial chan<- st
 func (e *Engine) countIn(ctx context.Context, outer *entry, wait bool) (doubt bool, err error) {
 	s := outer.section
 	err = e.RideOut(ctx, wait, func(ctx context.Context) error {
-		if over := outer.Err(); over != nil {
-			return over
+		if cause := outer.Err(); cause != nil {
+			return cause
 		}
 		n, _ := s.count()
 		_, err := e.setEntries(ctx, s, n+1)
@@ -123,7 +124,7 @@ func (e *Engine) countIn(ctx context.Context, outer *entry, wait bool) (doubt bo
 			doubt = false
 		case outcome.MayHaveRun():
 			doubt = true
-			s.keep()
+			s.pin()
 		}
 		return err
 	})
@@ -158,31 +159,31 @@ func (s *section) count() (int, error) {
 	k := s.hold.Key
 	k.Lock()
 	defer k.Unlock()
-	return int(s.entries), s.over
+	return int(s.entries), s.cause
 }
 
-// unlockNested ends an entry that is not the last, with the key locked. countOut must follow.
+// unlockNested ends an entry that is not the last, with the key's mutex held. countOut must follow.
 func (en *entry) unlockNested() {
 	s := en.section
 	s.entries--
 	en.notify(holdfast.ErrReleased)
-	en.over = true
+	en.endedEarly = true
 	delete(s.nest().entries, en)
 }
 
 // countOut counts an ended entry out in Redis, after the earlier nested calls. When ctx ends, so
 // does all of this, but not before the time of one call has passed.
 func (e *Engine) countOut(ctx context.Context, s *section) error {
-	serial, over := s.nesting.serial, time.NewTimer(0)
-	defer over.Stop()
+	serial, expiry := s.nesting.serial, time.NewTimer(0)
+	defer expiry.Stop()
 	bounded := e.Calls.Context()
 	patience, gone := bounded.Done(), (<-chan struct{})(nil)
 	for waiting := true; waiting; {
-		over.Reset(time.Until(s.hold.Deadline()))
+		expiry.Reset(time.Until(s.hold.Deadline()))
 		select {
 		case serial <- struct{}{}:
 			waiting = false
-		case <-over.C:
+		case <-expiry.C:
 			if !s.hold.Alive() {
 				if _, end := s.count(); end != nil && !errors.Is(end, holdfast.ErrLost) { // in time, by the last Unlock or Close
 					return nil
@@ -193,7 +194,7 @@ func (e *Engine) countOut(ctx context.Context, s *section) error {
 			patience, gone = nil, ctx.Done()
 		case <-gone:
 			e.setEntriesLater(s, false)
-			return errs.Ended(ctx, errs.Failed(holdfast.ErrUnknown, e.Calls.Public(calls.ErrNoAnswer)))
+			return errs.WithContext(ctx, errs.With(holdfast.ErrUnknown, e.Calls.Public(calls.ErrNoAnswer)))
 		}
 	}
 	own, done := e.Calls.ContextAfter(bounded, ctx)
@@ -208,40 +209,40 @@ func (e *Engine) countOut(ctx context.Context, s *section) error {
 			return err
 		default:
 			e.setEntriesLater(s, true)
-			if err = errs.Failed(holdfast.ErrUnknown, err); ctx.Err() != nil {
-				err = errs.Ended(ctx, err)
+			if err = errs.With(holdfast.ErrUnknown, err); ctx.Err() != nil {
+				err = errs.WithContext(ctx, err)
 			}
 			return err
 		}
 	}
 	<-serial
-	if _, over := s.count(); errors.Is(over, holdfast.ErrLost) {
-		return over
+	if _, cause := s.count(); errors.Is(cause, holdfast.ErrLost) {
+		return cause
 	}
 	return nil
 }
 
-// keep keeps the hold from being handed over: a late nested call would count for the next
+// pin keeps the hold from being handed over: a late nested call would count for the next
 // section.
-func (s *section) keep() {
+func (s *section) pin() {
 	k := s.hold.Key
 	k.Lock()
-	s.hold.kept = true
+	s.hold.pinned = true
 	k.Unlock()
 }
 
 // setEntriesLater corrects the count in Redis in the background, after the earlier nested
-// calls. mine says that they have ended: the caller has the slot, which this gives back.
-func (e *Engine) setEntriesLater(s *section, mine bool) {
-	s.keep()
+// calls. haveSlot: they have ended, and the caller has the slot, which setEntriesLater gives back.
+func (e *Engine) setEntriesLater(s *section, haveSlot bool) {
+	s.pin()
 	e.Calls.Background(func() {
-		if !mine {
+		if !haveSlot {
 			s.nesting.serial <- struct{}{}
 		}
 		defer func() { <-s.nesting.serial }()
 		_ = e.Calls.RetryUntil(e.Lease, s.hold.Deadline(), func(ctx context.Context) error {
-			n, over := s.count()
-			if over != nil {
+			n, cause := s.count()
+			if cause != nil {
 				return nil // the field is gone, or will be
 			}
 			if err := e.setFewerEntries(ctx, s, n); scripts.OutcomeOf(err) != scripts.Refused { // see countOut

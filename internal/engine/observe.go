@@ -14,7 +14,7 @@ import (
 )
 
 // Events go to a [holdfast.Observer] through a bounded buffer and a goroutine, so the
-// engine may note them anywhere, also with a key locked.
+// engine may note them anywhere, also with a key's mutex held.
 
 const (
 	mostEvents = 4096        // that wait to be told
@@ -101,9 +101,9 @@ func (o *observer) close() {
 	}
 }
 
-// put queues an event for a function of the observer, or counts it in dropped. It does nothing if
+// emit queues an event for a function of the observer, or counts it in dropped. It does nothing if
 // the function is nil.
-func put[E any](o *observer, function func(E), dropped *int, event E) {
+func emit[E any](o *observer, function func(E), dropped *int, event E) {
 	if function == nil {
 		return
 	}
@@ -157,14 +157,14 @@ func (o *observer) now() time.Duration {
 	return o.engine.Calls.Now()
 }
 
-// acquired notes that an entry has begun, whose caller has asked since then, by Calls.Now. The
-// key is locked.
+// acquired notes that an entry has begun, whose caller began to ask at since, by Calls.Now. The
+// key's mutex is held.
 func (o *observer) acquired(en *entry, how holdfast.How, since time.Duration) {
 	if o == nil {
 		return
 	}
 	en.began = o.now()
-	put(o, o.to.Acquired, &o.dropped.Acquired, holdfast.AcquiredEvent{Key: en.Key(), How: how, Waited: en.began - since})
+	emit(o, o.to.Acquired, &o.dropped.Acquired, holdfast.AcquiredEvent{Key: en.Key(), How: how, Waited: en.began - since})
 }
 
 // ended notes that an entry, held for so long, has ended: by loss if why is ErrLost.
@@ -172,19 +172,19 @@ func (o *observer) ended(en *entry, held time.Duration, why error) {
 	switch {
 	case o == nil:
 	case errors.Is(why, holdfast.ErrLost):
-		put(o, o.to.Lost, &o.dropped.Lost, holdfast.LostEvent{Key: en.Key(), Held: held, Err: errs.Of("lease of", en.Key(), why)})
+		emit(o, o.to.Lost, &o.dropped.Lost, holdfast.LostEvent{Key: en.Key(), Held: held, Err: errs.Of("lease of", en.Key(), why)})
 	default:
-		put(o, o.to.Released, &o.dropped.Released, holdfast.ReleasedEvent{Key: en.Key(), Held: held, Err: why})
+		emit(o, o.to.Released, &o.dropped.Released, holdfast.ReleasedEvent{Key: en.Key(), Held: held, Err: why})
 	}
 }
 
-// sectionEnded notes the end of the entries of a section that ends without an Unlock. The key
-// is locked.
+// sectionEnded notes the end of the entries of a section that ends without an Unlock. The key's mutex
+// is held.
 func (o *observer) sectionEnded(s *section, why error) {
 	if o == nil {
 		return
 	}
-	if !s.first.over {
+	if !s.first.endedEarly {
 		o.ended(&s.first, o.held(&s.first), why)
 	}
 	if s.nesting != nil {
@@ -200,7 +200,7 @@ func (o *observer) held(en *entry) time.Duration { return o.now() - en.began }
 // failed notes that a lock call, which began at that time, has failed.
 func (o *observer) failed(key string, why error, began time.Duration) {
 	if o != nil && why != nil {
-		put(o, o.to.Failed, &o.dropped.Failed, holdfast.FailedEvent{Key: key, Err: why, Waited: o.now() - began})
+		emit(o, o.to.Failed, &o.dropped.Failed, holdfast.FailedEvent{Key: key, Err: why, Waited: o.now() - began})
 	}
 }
 
@@ -215,25 +215,25 @@ func (o *observer) renewed(h *Hold, began time.Duration, why error) {
 		h.extras.due.Store(int64(began + o.engine.Lease/3))
 	}
 	late := max(0, o.now()-time.Duration(due))
-	put(o, o.to.Renewed, &o.dropped.Renewed, holdfast.RenewedEvent{Key: o.engine.KeyOf(h.Key.Name), Late: late, Err: why})
+	emit(o, o.to.Renewed, &o.dropped.Renewed, holdfast.RenewedEvent{Key: o.engine.KeyOf(h.Key.Name), Late: late, Err: why})
 }
 
 // Woken notes that a message has woken the waiters of the key of this name.
 func (e *Engine) Woken(name string) {
 	if o := e.observer; o != nil {
-		put(o, o.to.Woken, &o.dropped.Woken, holdfast.WokenEvent{Key: e.KeyOf(name)})
+		emit(o, o.to.Woken, &o.dropped.Woken, holdfast.WokenEvent{Key: e.KeyOf(name)})
 	}
 }
 
-// tellWaiters notes that the number of a key's waiters has changed, with the key locked. Those of both
+// noteWaiterCount notes that the number of a key's waiters has changed, with the key's mutex held. Those of both
 // halves of a read/write lock count together.
-func (e *Engine) tellWaiters(name string, waiting int) {
+func (e *Engine) noteWaiterCount(name string, waiting int) {
 	o := e.observer
 	if o == nil {
 		return
 	}
 	if e.readers != nil || e.writers != nil {
-		o.mu.Lock() // also while the event is put, so that the last one has the last number
+		o.mu.Lock() // also while the event is emitted, so that the last one has the last number
 		defer o.mu.Unlock()
 		halves, mine := o.halves[name], 0
 		if e.readers != nil {
@@ -245,12 +245,12 @@ func (e *Engine) tellWaiters(name string, waiting int) {
 		}
 		waiting = halves[0] + halves[1]
 	}
-	put(o, o.to.Waiters, &o.dropped.Waiters, holdfast.WaitersEvent{Key: e.KeyOf(name), Waiting: waiting})
+	emit(o, o.to.Waiters, &o.dropped.Waiters, holdfast.WaitersEvent{Key: e.KeyOf(name), Waiting: waiting})
 }
 
-// CallEnded notes how a call for the key of a name ended. A call that its caller gave up says
+// ObserveCall notes how a call for the key of a name ended. A call that its caller gave up says
 // nothing about Redis. Neither does a call whose time ran out before it was sent.
-func (e *Engine) CallEnded(ctx context.Context, name string, err error) {
+func (e *Engine) ObserveCall(ctx context.Context, name string, err error) {
 	o := e.observer
 	if o == nil || err == nil && o.away.Load() == 0 {
 		return
@@ -267,7 +267,7 @@ func (e *Engine) CallEnded(ctx context.Context, name string, err error) {
 		out, known := o.outages[server]
 		if !known {
 			out.began = now
-			put(o, o.to.OutageBegan, &o.dropped.OutageBegan, holdfast.OutageBeganEvent{Server: server, Err: err})
+			emit(o, o.to.OutageBegan, &o.dropped.OutageBegan, holdfast.OutageBeganEvent{Server: server, Err: err})
 		}
 		out.last = now
 		o.outages[server] = out
@@ -284,5 +284,5 @@ func (e *Engine) CallEnded(ctx context.Context, name string, err error) {
 // outageEnded notes the end of a server's outage. mu is held.
 func (o *observer) outageEnded(server string, out serverOutage, now time.Duration) {
 	delete(o.outages, server)
-	put(o, o.to.OutageEnded, &o.dropped.OutageEnded, holdfast.OutageEndedEvent{Server: server, Lasted: now - out.began})
+	emit(o, o.to.OutageEnded, &o.dropped.OutageEnded, holdfast.OutageEndedEvent{Server: server, Lasted: now - out.began})
 }

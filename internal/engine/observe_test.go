@@ -30,8 +30,8 @@ func TestObserverAbsentAllocatesNothing(t *testing.T) {
 		o.sectionEnded(&h.first, why)
 		o.renewed(h, 0, nil)
 		e.Woken("k")
-		e.tellWaiters(k.Name, 1)
-		e.CallEnded(ctx, "k", why)
+		e.noteWaiterCount(k.Name, 1)
+		e.ObserveCall(ctx, "k", why)
 		o.close()
 	}))
 	require.Zero(t, en.began)
@@ -42,7 +42,7 @@ func TestObserverEventAllocates(t *testing.T) {
 	e := &Engine{}
 	e.observer = newObserver(e, &holdfast.Observer{Waiters: func(holdfast.WaitersEvent) {}})
 	defer e.observer.close()
-	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { e.tellWaiters("k", 1) }), 1.0)
+	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { e.noteWaiterCount("k", 1) }), 1.0)
 }
 
 // Each server of a Redis Cluster has its outages. One that nobody asks any more has none.
@@ -57,7 +57,7 @@ func TestObserverOutagesByServer(t *testing.T) {
 		})
 		tells := func(key string, err error, want ...any) {
 			t.Helper()
-			e.CallEnded(t.Context(), key, err)
+			e.ObserveCall(t.Context(), key, err)
 			synctest.Wait()
 			require.Equal(t, want, told)
 			told = nil
@@ -77,13 +77,13 @@ func TestObserverOutagesByServer(t *testing.T) {
 
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		e.CallEnded(gone, "a", away) // the caller gave up
+		e.ObserveCall(gone, "a", away) // the caller gave up
 		late, cancel := context.WithTimeout(t.Context(), 0)
 		defer cancel()
 		_, unsent := scripts.NewRedis(nil).Release(late, scripts.ReleaseRequest{Key: "a", Owner: "owner"})
 		tells("a", nil)
 		tells("a", away, holdfast.OutageBeganEvent{Server: "server of a", Err: away})
-		e.CallEnded(late, "a", unsent) // nobody was asked
+		e.ObserveCall(late, "a", unsent) // nobody was asked
 		tells("a", away)
 		tells("a", refusal{}, holdfast.OutageEndedEvent{Server: "server of a"}) // an answer
 		tells("a", away, holdfast.OutageBeganEvent{Server: "server of a", Err: away})
@@ -116,7 +116,7 @@ func TestObserver_TheHalvesHaveOneClock(t *testing.T) {
 		k, start := readers.NewKey("k"), time.Now()
 		a := Attempt{Start: start, Hold: readers.NewHold(k, "reader", Terms{Lease: time.Minute}, start, scripts.AcquireReply{}, nil)}
 		k.Lock()
-		require.NotNil(t, readers.Take(k, a, readers.Calls.At(start)))
+		require.NotNil(t, readers.Adopt(k, a, readers.Calls.At(start)))
 		k.Unlock()
 		require.Zero(t, <-waited)
 	})

@@ -41,9 +41,9 @@ func call[T any](caller context.Context, e *Engine, name string, f func(context.
 	ctx, done := e.Calls.ContextFor(caller)
 	defer done()
 	value, err := calls.Detached(ctx, e.Calls, name, f)
-	err = calls.Known(e.Calls.Public(err))
+	err = calls.WithOutcome(e.Calls.Public(err))
 	if err != nil && caller.Err() != nil {
-		return none, errs.Ended(caller, err)
+		return none, errs.WithContext(caller, err)
 	}
 	return value, err
 }

@@ -116,8 +116,8 @@ func (e *Engine) Check(ctx context.Context, key string, opts []holdfast.LockOpti
 	return err
 }
 
-// terms checks the arguments of a call, and returns the key's name. It sets opt, which as a result
-// would be copied twice. The caller still has to check what opt says about the wait.
+// terms checks the arguments of a call, and returns the key's name. It returns the options in
+// opt: as a result they would be copied twice. The caller still has to check what opt says about the wait.
 func (e *Engine) terms(ctx context.Context, key string, opts []holdfast.LockOption, opt *holdfast.LockOptions) (name string, t Terms, err error) {
 	if name, err = e.nameOf(key); err != nil {
 		return "", t, err

@@ -24,7 +24,7 @@ func (e *Engine) RideOut(ctx context.Context, wait bool, call func(context.Conte
 		}
 		if ctx.Err() == nil {
 			if scripts.OutcomeOf(err).Final() || !wait || time.Since(began) >= *e.MaxOutage {
-				return calls.Known(err)
+				return calls.WithOutcome(err)
 			}
 			select {
 			case <-time.After(retry.Next(e.Lease)):
@@ -34,7 +34,7 @@ func (e *Engine) RideOut(ctx context.Context, wait bool, call func(context.Conte
 			}
 		}
 		if ctx.Err() != nil {
-			return errs.EndedBy(ctx, calls.Known(err))
+			return errs.WithWait(ctx, calls.WithOutcome(err))
 		}
 	}
 }
@@ -53,7 +53,7 @@ func (out *Outage) Note(a Attempt) *Outage {
 	if out == nil {
 		out = &Outage{since: a.Start}
 	}
-	out.Err = a.Known()
+	out.Err = a.Failure()
 	return out
 }
 
@@ -61,7 +61,7 @@ func (out *Outage) Note(a Attempt) *Outage {
 // did not answer for too long. nil: w may wait.
 func (k *Key) Overdue(w *Waiter, a Attempt, out *Outage) error {
 	if !a.retryable() {
-		return a.Known()
+		return a.Failure()
 	}
 	if min(time.Since(out.since), k.engine.Calls.Now()-w.Since) >= *k.engine.MaxOutage {
 		return out.Err

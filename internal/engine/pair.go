@@ -20,22 +20,22 @@ func Pair(readers, writers *Engine) {
 // Paired reports whether two engines are the halves of a read/write lock.
 func Paired(a, b *Engine) bool { return a != nil && b != nil && (a.readers == b || b.readers == a) }
 
-// pin prepares the entry for a reader beside it. Its hold is no longer handed over: the next writer
-// would be beside that reader.
+// pin is section.pin for an entry that lives, before a reader comes beside it: the next writer would be
+// beside that reader, too.
 func (en *entry) pin() error {
 	k := en.key()
 	k.Lock()
 	defer k.Unlock()
-	over := en.err()
-	if over == nil {
-		en.section.hold.kept = true
+	cause := en.err()
+	if cause == nil {
+		en.section.hold.pinned = true
 	}
-	return over
+	return cause
 }
 
 // lockPaired does what a Lock of a half does before any other: it refuses a writer whose caller is a
 // reader, for which it would wait, and takes the key beside a writer that is the caller of a reader. en
-// is the entry that ctx re-enters, or nil. Without a lease and an error, the Lock goes on as any other.
+// is the entry that ctx re-enters, or nil. If it returns neither, the Lock goes on as any other.
 func (e *Engine) lockPaired(ctx context.Context, name string, t Terms, en *entry, wait bool) (*holdfast.Lease, error) {
 	switch {
 	case e.readers != nil && (en == nil || en.Err() != nil):
@@ -63,24 +63,24 @@ func (e *Engine) beside(ctx context.Context, name string, t Terms, writer *entry
 		sh.Unlock()
 		return nil, holdfast.ErrClosed
 	}
-	k := e.begin(sh, name)
+	k := e.beginCall(sh, name)
 	sh.Unlock()
-	defer k.finish()
+	defer k.finishCall()
 	err = e.RideOut(ctx, wait, func(ctx context.Context) error {
 		a := e.Try(ctx, k, t, 1)
 		k.Lock()
-		lease = e.Take(k, a, e.Calls.At(a.Start))
+		lease = e.Adopt(k, a, e.Calls.At(a.Start))
 		closed := k.closed
 		k.Unlock()
 		e.Undo(a.Orphan)
-		over := writer.Err()
+		cause := writer.Err()
 		switch {
 		case lease != nil:
 			return nil
 		case closed:
 			return holdfast.ErrClosed
-		case over != nil:
-			return over
+		case cause != nil:
+			return cause
 		case a.Err != nil:
 			return a.Err
 		case a.Hold != nil: // lost since

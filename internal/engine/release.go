@@ -24,17 +24,17 @@ func (en *entry) unlock(ctx context.Context) error {
 	s, k := en.section, en.key()
 	h, e := s.hold, k.engine
 	k.Lock()
-	over := s.over
+	cause := s.cause
 	if en.unlocked {
-		over = holdfast.ErrReleased
+		cause = holdfast.ErrReleased
 	}
 	en.unlocked = true
-	if over != nil {
+	if cause != nil {
 		k.Unlock()
-		if planted.NilAfterLoss && errors.Is(over, holdfast.ErrLost) {
+		if planted.NilAfterLoss && errors.Is(cause, holdfast.ErrLost) {
 			return nil
 		}
-		return over
+		return cause
 	}
 	// Close has not passed here: it would have ended the section.
 	if !h.Alive() { // the watchdog, which would end it, is late
@@ -58,13 +58,13 @@ func (en *entry) unlock(ctx context.Context) error {
 	return en.unlockLast(ctx)
 }
 
-// unlockLast ends the section with its last entry. The key is locked; unlockLast unlocks it.
+// unlockLast ends the section with its last entry. The key's mutex is held; unlockLast unlocks it.
 func (en *entry) unlockLast(ctx context.Context) error {
 	s, k := en.section, en.key()
 	h, e := s.hold, k.engine
 	held := e.observer.held(en)
 	s.end(holdfast.ErrReleased)
-	h.kept = h.kept || s.nesting.busy()
+	h.pinned = h.pinned || s.nesting.busy()
 	if h.leave(s) { // the last of the others releases it
 		e.observer.ended(en, held, nil)
 		k.Unlock()
@@ -94,10 +94,10 @@ func (en *entry) unlockLast(ctx context.Context) error {
 }
 
 // release frees the key in Redis and lets its waiters go on. If the first attempt fails, or is
-// refused, more follow in the background for a lease; after that Redis has freed the key itself. Undo does
-// not make them: its worker would have this release, for which a caller waits, wait for calls for other keys.
+// refused, more follow in the background for a lease; after that Redis has freed the key itself. They do
+// not go through Undo: there, this release, for which a caller waits, could wait behind calls for other keys.
 func (e *Engine) release(ctx context.Context, k *Key, h *Hold) error {
-	r := releasing{engine: e, hold: h, lastFence: h.fences().used()}
+	r := releasing{hold: h, lastFence: h.fences().used()}
 	err := r.attempt(e.Calls.Context())
 	k.Lock()
 	outcome := scripts.OutcomeOf(err)
@@ -106,11 +106,11 @@ func (e *Engine) release(ctx context.Context, k *Key, h *Hold) error {
 		k.released(h)
 	}
 	e.discipline.AfterRelease(k, r.reply)
-	k.End()
+	k.EndCall()
 	k.Unlock()
 	switch {
 	case done:
-		return r.result()
+		return r.verdict()
 	case permanent:
 		e.backend.Abandoned(k.Name, h.Owner)
 		return err
@@ -137,17 +137,16 @@ func (e *Engine) release(ctx context.Context, k *Key, h *Hold) error {
 	select {
 	case err = <-finished:
 		if err == nil {
-			return r.result()
+			return r.verdict()
 		}
-		return errs.Failed(holdfast.ErrUnknown, err)
+		return errs.With(holdfast.ErrUnknown, err)
 	case <-ctx.Done():
-		return errs.Ended(ctx, errs.Failed(holdfast.ErrUnknown, err))
+		return errs.WithContext(ctx, errs.With(holdfast.ErrUnknown, err))
 	}
 }
 
 // releasing is one release, however many attempts it takes.
 type releasing struct {
-	engine    *Engine
 	hold      *Hold
 	lastFence int64
 	reply     scripts.ReleaseReply // in the last answer
@@ -155,21 +154,25 @@ type releasing struct {
 }
 
 func (r *releasing) attempt(ctx context.Context) (err error) {
-	e, name := r.engine, r.hold.Key.Name
-	r.reply, err = calls.DetachedOf(ctx, e.Calls, name, r, (*releasing).send)
-	e.CallEnded(ctx, name, err)
+	e, name := r.hold.Key.engine, r.hold.Key.Name
+	if e.Calls.Answering(name) { // without a closure, which each Unlock would allocate
+		r.reply, err = r.send(ctx)
+	} else {
+		r.reply, err = calls.Detached(ctx, e.Calls, name, r.send)
+	}
+	e.ObserveCall(ctx, name, err)
 	err = e.Calls.NotePublic(name, err)
 	r.doubt = r.doubt || scripts.OutcomeOf(err).MayHaveRun()
 	return err
 }
 
 func (r *releasing) send(ctx context.Context) (scripts.ReleaseReply, error) {
-	return r.engine.discipline.Release(ctx, r.hold, r.lastFence)
+	return r.hold.Key.engine.discipline.Release(ctx, r.hold, r.lastFence)
 }
 
-// result judges an answered release. A hold that Redis did not find was lost. There are two
+// verdict says what an answered release means. A hold that Redis did not find was lost. There are two
 // exceptions: an earlier attempt may have released it, or the key has run out since Unlock.
-func (r *releasing) result() error {
+func (r *releasing) verdict() error {
 	if r.reply.Ours || r.doubt && !planted.RepeatIsLoss || !time.Now().Before(r.hold.Deadline()) {
 		return nil
 	}

@@ -8,11 +8,11 @@ import (
 )
 
 // section lasts from an outermost Lock to the last Unlock of its entries. Guarded by the
-// shard's lock unless said otherwise.
+// shard's mutex unless said otherwise.
 type section struct {
 	hold    *Hold    // immutable
 	fence   int64    // immutable
-	over    error    // why the section has ended; nil while it lives
+	cause   error    // why the section has ended; nil while it lives
 	nesting *nesting // nil until the first nested call
 	first   entry
 	entries int32 // as they should be counted in Redis
@@ -21,15 +21,15 @@ type section struct {
 // entry is one level of nesting of a section. Each successful Lock returns one, as a
 // [holdfast.Lease]. Safe for concurrent use.
 type entry struct {
-	section   *section      // immutable
-	listeners *listeners    // guarded by the shard's lock; nil until there are any
-	unlocked  bool          // Unlock was called; guarded by the shard's lock
-	over      bool          // ended before its section; guarded by the shard's lock
-	began     time.Duration // by Calls.Now; only for the observer; immutable
-	lease     holdfast.Lease
+	section    *section      // immutable
+	listeners  *listeners    // guarded by the shard's mutex; nil until there are any
+	unlocked   bool          // Unlock was called; guarded by the shard's mutex
+	endedEarly bool          // ended before its section; guarded by the shard's mutex
+	began      time.Duration // by Calls.Now; only for the observer; immutable
+	lease      holdfast.Lease
 }
 
-// newSection begins the next section of h, with the key locked.
+// newSection begins the next section of h, with the key's mutex held.
 func (h *Hold) newSection() *section {
 	s := &h.first
 	if h.section != nil {
@@ -47,7 +47,7 @@ func (h *Hold) newSection() *section {
 	return s
 }
 
-// cancel ends the sections of the hold that live, with the key locked. It reports whether there were any.
+// cancel ends the sections of the hold that live, with the key's mutex held. It reports whether there were any.
 func (h *Hold) cancel(why error) (alive bool) {
 	if h.extras.sections == nil {
 		return h.section != nil && h.section.cancel(why)
@@ -68,13 +68,13 @@ func (s *section) cancel(why error) bool {
 	return alive
 }
 
-// end ends the section and all its entries, with the key locked. It reports whether the
+// end ends the section and all its entries, with the key's mutex held. It reports whether the
 // section lived until now.
 func (s *section) end(why error) bool {
-	if s.over != nil {
+	if s.cause != nil {
 		return false
 	}
-	s.over = why
+	s.cause = why
 	s.first.notify(why)
 	if s.nesting != nil {
 		for en := range s.nesting.entries {
@@ -84,9 +84,9 @@ func (s *section) end(why error) bool {
 	return true
 }
 
-// notify lets unlocking the shard notify the listeners that the entry has ended. The key is locked.
+// notify lets unlocking the shard notify the listeners that the entry has ended. The key's mutex is held.
 func (en *entry) notify(why error) {
-	if l := en.listeners; l != nil && !en.over {
+	if l := en.listeners; l != nil && !en.endedEarly {
 		k := en.key()
 		if why != holdfast.ErrReleased { // each Do ends with it, and must not allocate
 			why = errs.Of("lease of", en.Key(), why)
@@ -118,22 +118,22 @@ func (en *entry) Err() error {
 	return errs.Of("lease of", en.Key(), en.err())
 }
 
-// err is Err with the key locked. It looks at the clock as well: the scheduler may be
+// err is Err with the key's mutex held. It looks at the clock as well: the scheduler may be
 // late.
 func (en *entry) err() error {
 	switch s := en.section; {
-	case en.over:
+	case en.endedEarly:
 		return holdfast.ErrReleased
-	case s.over != nil:
-		return s.over
+	case s.cause != nil:
+		return s.cause
 	case !s.hold.Alive():
 		return errs.Lost(s.hold.Reason())
 	}
 	return nil
 }
 
-// ended reports whether the listeners know of the end, with the key locked.
-func (en *entry) ended() bool { return en.over || en.section.over != nil }
+// ended reports whether the listeners know of the end, with the key's mutex held.
+func (en *entry) ended() bool { return en.endedEarly || en.section.cause != nil }
 
 // Done is closed when the entry ends.
 func (en *entry) Done() <-chan struct{} {
@@ -150,7 +150,7 @@ func (en *entry) Done() <-chan struct{} {
 	return l.done
 }
 
-// listen returns the entry's listeners, with the key locked.
+// listen returns the entry's listeners, with the key's mutex held.
 func (en *entry) listen() *listeners {
 	if en.listeners == nil {
 		en.listeners = &listeners{}

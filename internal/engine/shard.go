@@ -9,7 +9,7 @@ import (
 const Shards = 64
 
 // shard guards a part of the keys and all their state. Its Unlock also notifies the
-// listeners of the entries that ended under the lock, so that no caller can forget to.
+// listeners of the entries that ended while the mutex was held, so that no caller can forget to.
 type shard struct {
 	engine  *Engine // immutable
 	index   int     // among those of the engine; immutable
@@ -34,7 +34,7 @@ func (e *Engine) shardOf(name string) *shard {
 	return &e.shards[maphash.String(e.seed, name)%uint64(len(e.shards))]
 }
 
-// With runs f with the state of the key of a name, and locks it for that. k is nil if the key
+// With runs f with the state of the key of a name, and holds its mutex meanwhile. k is nil if the key
 // is neither held nor wanted here. Once Close has reached the key, With does nothing.
 func (e *Engine) With(name string, f func(k *Key)) {
 	sh := e.shardOf(name)

@@ -14,7 +14,7 @@ import (
 
 // share begins another section in a hold of the key, without a call to Redis, and returns its lease. It
 // returns nil if no hold may be shared, or if its tenure is over. Then Redis is asked, so that writers
-// of this process and of others get their turn. The key is locked; it may be nil.
+// of this process and of others get their turn. k may be nil; otherwise its mutex is held.
 func (k *Key) share(t Terms) *holdfast.Lease {
 	if k == nil || k.closed || !k.engine.SharedHolds {
 		return nil
@@ -26,7 +26,7 @@ func (k *Key) share(t Terms) *holdfast.Lease {
 	return h.admit(now)
 }
 
-// shared is the newest hold of the key, which is locked, that callers with these terms may share; nil:
+// shared is the newest hold of the key, whose mutex is held, that callers with these terms may share; nil:
 // there is none. A hold with other than plain terms is not shared.
 func (k *Key) shared(t Terms) *Hold {
 	if k.oldest == nil || !t.Plain() {
@@ -72,14 +72,14 @@ func (e *Engine) shareAgain(ctx context.Context, k *Key, t Terms) *holdfast.Leas
 	return lease
 }
 
-// admit begins another section of the hold, for a caller that has asked since then.
+// admit begins another section of the hold, for a caller that began to ask at since, by Calls.Now.
 func (h *Hold) admit(since time.Duration) *holdfast.Lease {
 	s := h.newSection()
 	h.Key.engine.observer.acquired(&s.first, holdfast.ByHandover, since)
 	return &s.first.lease
 }
 
-// ServeReaders serves the waiters that may share a hold of the key, which is locked. A discipline calls it
+// ServeReaders serves the waiters that may share a hold of the key, whose mutex is held. A discipline calls it
 // when Redis has granted that hold.
 func (k *Key) ServeReaders(h *Hold) {
 	if !k.engine.SharedHolds || !h.plain {

@@ -56,7 +56,7 @@ func (e *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 	states := make([]*Key, 0, len(keys))
 	defer func() {
 		for _, k := range states {
-			k.finish()
+			k.finishCall()
 		}
 	}()
 	for i, name := range names {
@@ -79,11 +79,11 @@ func (e *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 			return backend.AcquireAll(ctx, names, owners, t.Lease)
 		})
 	}
-	e.CallEnded(bounded, names[0], err)
+	e.ObserveCall(bounded, names[0], err)
 	for i, k := range states {
 		attempts[i] = e.judge(k, owners[i], t, start, scripts.AcquireReply{OK: ok}, err)
 	}
-	return e.takeTogether(ctx, states, attempts)
+	return e.adoptAll(ctx, states, attempts)
 }
 
 // Failed tells the observer that an attempt of TryLockAll, which began at that time, was the
@@ -106,26 +106,26 @@ func (e *Engine) beginAlone(ctx context.Context, name string) (*Key, error) {
 	case sh.keys[name] != nil:
 		return nil, holdfast.ErrNotAcquired
 	}
-	return e.begin(sh, name), nil
+	return e.beginCall(sh, name), nil
 }
 
-// takeTogether begins the sections of all attempts. If one of them failed, it gives all
+// adoptAll begins the sections of all attempts. If one of them failed, it gives all
 // keys back.
-func (e *Engine) takeTogether(ctx context.Context, states []*Key, attempts []Attempt) ([]*holdfast.Lease, error) {
+func (e *Engine) adoptAll(ctx context.Context, states []*Key, attempts []Attempt) ([]*holdfast.Lease, error) {
 	leases := make([]*holdfast.Lease, 0, len(states))
 	var err error
 	for i, k := range states {
 		k.Lock()
-		if lease := e.Take(k, attempts[i], e.Calls.At(attempts[i].Start)); lease != nil {
+		if lease := e.Adopt(k, attempts[i], e.Calls.At(attempts[i].Start)); lease != nil {
 			leases = append(leases, lease)
 		} else if err == nil {
-			err = errs.Of("lock", e.KeyOf(k.Name), attempts[i].Known())
+			err = errs.Of("lock", e.KeyOf(k.Name), attempts[i].Failure())
 		}
 		k.Unlock()
 		e.Undo(attempts[i].Orphan)
 	}
 	if err == nil && ctx.Err() != nil {
-		err = errs.EndedBy(ctx, holdfast.ErrNotAcquired)
+		err = errs.WithWait(ctx, holdfast.ErrNotAcquired)
 	}
 	if err == nil {
 		return leases, nil

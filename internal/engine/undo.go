@@ -62,6 +62,12 @@ func (h *Hold) Orphan() *Orphan {
 	return &Orphan{Name: h.Key.Name, Owner: h.Owner, hold: h, until: e.until(h).Add(e.Calls.Timeout)}
 }
 
+// until is how long a hold without further renewals may last in Redis: a lease from the
+// last one.
+func (e *Engine) until(h *Hold) time.Time {
+	return time.Now().Add(max(e.Lease, time.Until(h.Deadline()))) // that of a fixed lease may be later
+}
+
 // undoingOf is the undoing of the server that has the key of a name, or that of what it has
 // refused.
 func (e *Engine) undoingOf(name string, refused bool) *undoing {
@@ -105,13 +111,10 @@ func (e *Engine) Undo(o *Orphan) {
 func (e *Engine) undoAll(u *undoing) {
 	retry, most := calls.Backoff{}, 1
 	for {
-		list, late := u.take(most, e.Calls.CloseTimedOut())
+		list, late := u.pick(most, e.Calls.CloseTimedOut())
 		e.abandon(late)
 		if len(list) == 0 {
-			if u.stop() {
-				return
-			}
-			continue
+			return
 		}
 		var all sync.WaitGroup
 		for _, o := range list {
@@ -119,7 +122,7 @@ func (e *Engine) undoAll(u *undoing) {
 		}
 		all.Wait()
 		again := e.undoAgain(u, list)
-		u.put(list, again)
+		u.putBack(list, again)
 		if len(again) == 0 {
 			retry, most = calls.Backoff{}, undoAtOnce
 			continue
@@ -177,9 +180,10 @@ func (e *Engine) abandon(list []*Orphan) {
 		"keys", len(list), "key", errs.Quote(e.KeyOf(list[0].Name)), "error", list[0].Err)
 }
 
-// take returns the first owners of the list, and those for which it is too late. With over,
-// it is too late for all.
-func (u *undoing) take(most int, over bool) (list, late []*Orphan) {
+// pick removes and returns the first owners of the list, and those for which it is too late. With over,
+// it is too late for all. If it returns none of the first, nothing is left, and the worker must end: the next
+// Undo starts another.
+func (u *undoing) pick(most int, over bool) (list, late []*Orphan) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	now, left := time.Now(), u.list[:0]
@@ -195,21 +199,24 @@ func (u *undoing) take(most int, over bool) (list, late []*Orphan) {
 	}
 	clear(u.list[len(left):])
 	u.list = left
-	u.done(acquires(late))
+	u.makeRoom(acquires(late))
+	if len(list) == 0 { // nothing is left: the worker ends
+		u.list, u.working = nil, false
+	}
 	return list, late
 }
 
-// put takes back, of the owners that have been tried, those to be tried again. They come
+// putBack takes back, of the owners that have been tried, those to be tried again. They come
 // last: one that fails by itself must not hold up the others.
-func (u *undoing) put(tried, again []*Orphan) {
+func (u *undoing) putBack(tried, again []*Orphan) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.list = append(u.list, again...)
-	u.done(acquires(tried) - acquires(again))
+	u.makeRoom(acquires(tried) - acquires(again))
 }
 
-// done counts out acquires that are no longer to be undone, under mu.
-func (u *undoing) done(acquires int) {
+// makeRoom counts out acquires that are no longer to be undone, under mu.
+func (u *undoing) makeRoom(acquires int) {
 	if u.acquires -= acquires; u.acquires < mostUndone && u.room != nil {
 		close(u.room)
 		u.room = nil
@@ -225,19 +232,9 @@ func acquires(list []*Orphan) (n int) {
 	return n
 }
 
-// stop ends the worker if the list is empty.
-func (u *undoing) stop() bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if len(u.list) == 0 {
-		u.list, u.working = nil, false
-	}
-	return !u.working
-}
-
 // awaitRoom waits until an acquire may be sent; false if ctx ends before.
 func (u *undoing) awaitRoom(ctx context.Context) bool {
-	for room := u.full(); room != nil; room = u.full() {
+	for room := u.untilRoom(); room != nil; room = u.untilRoom() {
 		select {
 		case <-room:
 		case <-ctx.Done():
@@ -247,18 +244,12 @@ func (u *undoing) awaitRoom(ctx context.Context) bool {
 	return true
 }
 
-// full returns nil, or while the list is full a channel that is closed when it no longer is.
-func (u *undoing) full() <-chan struct{} {
+// untilRoom returns nil, or while the list is full a channel that is closed when it no longer is.
+func (u *undoing) untilRoom() <-chan struct{} {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.acquires >= mostUndone && u.room == nil {
 		u.room = make(chan struct{})
 	}
 	return u.room
-}
-
-// until is how long a hold without further renewals may last in Redis: a lease from the
-// last one.
-func (e *Engine) until(h *Hold) time.Time {
-	return time.Now().Add(max(e.Lease, time.Until(h.Deadline()))) // that of a fixed lease may be later
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // waiters are the waiters of a key, in their order, with the state of their discipline.
-// Guarded by the shard's lock.
+// Guarded by the shard's mutex.
 type waiters struct {
 	first      *Waiter // of a ring: the last is before the first
 	count      int
@@ -23,7 +23,7 @@ type waiters struct {
 type Waiter struct {
 	prev, next *Waiter
 	waiting    bool // is among the waiters of its key
-	State      any  // of the discipline; guarded by the shard's lock
+	State      any  // of the discipline; guarded by the shard's mutex
 	Terms      Terms
 	Since      time.Duration // when it began to wait, by Calls.Now
 	ready      chan result   // one slot; the code that ends the wait sends one result
@@ -41,12 +41,12 @@ type result struct {
 	err     error
 }
 
-// NewWaiter returns a waiter that has waited since then, by Calls.Now. onPlace is nil, or gets its places.
+// NewWaiter returns a waiter that began to wait at since, by Calls.Now. onPlace is nil, or gets its places.
 func NewWaiter(t Terms, onPlace func(int), since time.Duration) *Waiter {
-	return (&Waiter{ready: make(chan result, 1)}).begin(t, onPlace, since)
+	return (&Waiter{ready: make(chan result, 1)}).reset(t, onPlace, since)
 }
 
-func (w *Waiter) begin(t Terms, onPlace func(int), since time.Duration) *Waiter {
+func (w *Waiter) reset(t Terms, onPlace func(int), since time.Duration) *Waiter {
 	w.Terms, w.Since, w.onPlace = t, since, onPlace
 	if onPlace != nil {
 		w.places = make(chan int, 1)
@@ -60,7 +60,7 @@ type waiterPool struct{ pool sync.Pool }
 
 func (p *waiterPool) get(t Terms, onPlace func(int), since time.Duration) *Waiter {
 	if w, _ := p.pool.Get().(*Waiter); w != nil {
-		return w.begin(t, onPlace, since)
+		return w.reset(t, onPlace, since)
 	}
 	return NewWaiter(t, onPlace, since)
 }
@@ -94,7 +94,7 @@ func (k *Key) insert(w, next *Waiter) {
 	if w.places != nil {
 		all.watching++
 	}
-	k.engine.tellWaiters(k.Name, all.count)
+	k.engine.noteWaiterCount(k.Name, all.count)
 	if all.first == nil {
 		all.first, w.next, w.prev = w, w, w
 		return
@@ -117,7 +117,7 @@ func (k *Key) pushEarly(w *Waiter) {
 	}
 }
 
-// Remove takes a waiter out of the line. The key is locked.
+// Remove takes a waiter out of the line. The key's mutex is held.
 func (k *Key) Remove(w *Waiter) {
 	all := k.waiters
 	w.waiting = false
@@ -125,7 +125,7 @@ func (k *Key) Remove(w *Waiter) {
 	if w.places != nil {
 		all.watching--
 	}
-	k.engine.tellWaiters(k.Name, all.count)
+	k.engine.noteWaiterCount(k.Name, all.count)
 	if all.count == 0 {
 		all.first, all.authorized = nil, false
 	} else if all.first == w {
@@ -163,7 +163,7 @@ func (k *Key) All() iter.Seq[*Waiter] {
 	}
 }
 
-// Waiting is how many wait here. The key is locked.
+// Waiting is how many wait here. The key's mutex is held.
 func (k *Key) Waiting() int {
 	if k.waiters == nil {
 		return 0
@@ -188,7 +188,7 @@ func (k *Key) full() bool {
 	return most > 0 && k.Waiting() >= most
 }
 
-// NoteResult notes how a call for the waiters of a key has ended, with the key locked. Once Redis
+// NoteResult notes how a call for the waiters of a key has ended, with the key's mutex held. Once Redis
 // has answered one, a refusal of the key is an outage.
 func (k *Key) NoteResult(a Attempt) Attempt {
 	all := k.waiters
@@ -205,8 +205,8 @@ func (k *Key) NoteResult(a Attempt) Attempt {
 // Watching reports whether a waiter of the key wants to be told its place.
 func (k *Key) Watching() bool { return k.waiters.watching > 0 }
 
-// Tell tells a waiter its place, if the waiter wants to know it and the place is new. The key is
-// locked.
+// Tell tells a waiter its place, if the waiter wants to know it and the place is new. The key's mutex is
+// held.
 func (w *Waiter) Tell(place int) {
 	if w.places == nil || place == w.told {
 		return

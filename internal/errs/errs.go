@@ -96,8 +96,8 @@ func (HeldBy) Unwrap() error { return holdfast.ErrNotAcquired }
 // Lost is ErrLost with its reason.
 func Lost(why error) error { return fmt.Errorf("%w: %w", holdfast.ErrLost, why) }
 
-// Ended joins what is known of a call with the error of the context that ended it.
-func Ended(ctx context.Context, known error) error { return Failed(known, over(ctx)) }
+// WithContext joins what is known of a call with the error of the context that ended it.
+func WithContext(ctx context.Context, known error) error { return With(known, over(ctx)) }
 
 // over is the error of a context that has ended, with its cause; both stay matchable.
 func over(ctx context.Context) error {
@@ -105,18 +105,18 @@ func over(ctx context.Context) error {
 	if errors.Is(cause, err) {
 		return cause
 	}
-	return Failed(err, cause)
+	return With(err, cause)
 }
 
-// Failed joins what is known of a call that failed with the cause.
-func Failed(known, cause error) error { return fmt.Errorf("%w: %w", known, cause) }
+// With joins what is known of a call that failed with the cause.
+func With(known, cause error) error { return fmt.Errorf("%w: %w", known, cause) }
 
-// EndedBy is Ended, without the error of ErrWaitOver's context.
-func EndedBy(ctx context.Context, known error) error {
+// WithWait is WithContext for a wait. ErrWaitOver, with which the locker itself ends one, is not shown.
+func WithWait(ctx context.Context, known error) error {
 	if context.Cause(ctx) == ErrWaitOver {
 		return known
 	}
-	return Ended(ctx, known)
+	return WithContext(ctx, known)
 }
 
 // DoneBefore is the error of a context that ended before the call began.

@@ -16,7 +16,7 @@ func TestOfDo(t *testing.T) {
 	lost := errs.Of("unlock", "k", errs.Lost(errors.New("why")))
 	for _, err := range []error{nil, mine} {
 		require.Equal(t, err, errs.OfDo(err))
-		require.Equal(t, err, errs.OfDo(err, nil, holdfast.ErrUnknown, errs.Failed(holdfast.ErrUnavailable, refused), refused))
+		require.Equal(t, err, errs.OfDo(err, nil, holdfast.ErrUnknown, errs.With(holdfast.ErrUnavailable, refused), refused))
 		for _, over := range []error{lost, holdfast.ErrReleased, holdfast.ErrClosed, holdfast.ErrWrongType} {
 			joined := errs.OfDo(err, holdfast.ErrUnknown, over)
 			require.ErrorIs(t, joined, over)

@@ -15,7 +15,7 @@ import (
 // enter makes one attempt to put owners into Redis' queue. After a failure they try again
 // as the same owners: an owner enters once, however often its call is repeated. The attempt
 // ends well before a grant lease would, as Redis may grant the key to an owner before the
-// answer comes. It locks the key.
+// answer comes. It takes the key's mutex.
 func (q *queue) enter(ctx context.Context, list []*ticket) {
 	k, start, owners := q.key, time.Now(), make([]string, len(list))
 	k.Lock()
@@ -29,7 +29,7 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 	reply, err := calls.Detached(ctx, q.in.engine.Calls, k.Name, func(ctx context.Context) (scripts.EnterReply, error) {
 		return q.in.backend.Enter(ctx, k.Name, owners...)
 	})
-	q.in.engine.CallEnded(ctx, k.Name, err)
+	q.in.engine.ObserveCall(ctx, k.Name, err)
 	gaveUp := err != nil && ctx.Err() == context.Canceled
 	err = q.in.engine.Calls.Public(err)
 	if !gaveUp {
@@ -52,14 +52,14 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 	a := k.NoteResult(engine.Attempt{Start: start, Err: err})
 	q.outage, q.enterOutage = q.outage.Note(a), q.enterOutage.Note(a)
 	if err != nil {
-		q.notEntered(list, a)
+		q.enterFailed(list, a)
 		return
 	}
-	q.haveEntered(reply, start, list)
+	q.onEnterReply(reply, start, list)
 }
 
-// haveEntered handles the reply to enter.
-func (q *queue) haveEntered(reply scripts.EnterReply, start time.Time, list []*ticket) {
+// onEnterReply handles the reply to enter.
+func (q *queue) onEnterReply(reply scripts.EnterReply, start time.Time, list []*ticket) {
 	q.retry = calls.Backoff{}
 	if time.Since(start) > q.in.config.WaiterTTL/2 {
 		q.verify, q.due = true, time.Now()
@@ -68,13 +68,13 @@ func (q *queue) haveEntered(reply scripts.EnterReply, start time.Time, list []*t
 		q.aliveAt = start
 	}
 	for i, t := range list {
-		q.entered(t, reply.States[i])
+		q.noteState(t, reply.States[i])
 		t.ahead = reply.Ahead
 		if reply.Java && t.w != nil {
 			q.awaitJava(t)
 		}
 	}
-	q.noteEntered(list, reply)
+	q.notePlaces(list, reply)
 	if !q.key.Closed() {
 		q.startHeartbeats()
 	}
@@ -93,8 +93,8 @@ func (t *ticket) Enter(ctx context.Context) {
 	t.queue.enter(bounded, []*ticket{t})
 }
 
-// entered notes the state of a ticket after a call to enter.
-func (q *queue) entered(t *ticket, state scripts.OwnerState) {
+// noteState notes the state of a ticket after a call to enter.
+func (q *queue) noteState(t *ticket, state scripts.OwnerState) {
 	if t.w == nil { // already granted or given up
 		return
 	}
@@ -105,12 +105,12 @@ func (q *queue) entered(t *ticket, state scripts.OwnerState) {
 		t.entered = true
 		q.toConfirm(t)
 	case scripts.Gone:
-		q.again(t)
+		q.requeue(t)
 	}
 }
 
-// notEntered puts the waiters of a failed attempt back in front, and ends overdue waits.
-func (q *queue) notEntered(list []*ticket, a engine.Attempt) {
+// enterFailed puts the waiters of a failed attempt back in front, and ends overdue waits.
+func (q *queue) enterFailed(list []*ticket, a engine.Attempt) {
 	waiting := make([]*ticket, 0, len(list)+len(q.outside))
 	for _, t := range list {
 		if t.w == nil {
@@ -129,7 +129,7 @@ func (q *queue) notEntered(list []*ticket, a engine.Attempt) {
 	loop.Poke(q.poke)
 }
 
-// leaveAll makes one attempt to give up owners. It locks the key.
+// leaveAll makes one attempt to give up owners. It takes the key's mutex.
 func (q *queue) leaveAll(list []leaver) {
 	k, d, start := q.key, q.in, time.Now()
 	leave := scripts.LeaveRequest{Key: k.Name}
@@ -144,7 +144,7 @@ func (q *queue) leaveAll(list []leaver) {
 		return d.backend.Leave(ctx, leave)
 	})
 	k.Lock()
-	again := q.haveLeft(reply, engine.Attempt{Start: start, Err: err}, list)
+	again := q.onLeaveReply(reply, engine.Attempt{Start: start, Err: err}, list)
 	q.leaving = append(again, q.leaving...)
 	k.Unlock()
 	switch left := len(list) - len(again); {
@@ -160,9 +160,9 @@ func (q *queue) leaveAll(list []leaver) {
 	}
 }
 
-// haveLeft handles the reply to leaveAll. It returns the owners for which the call must be
+// onLeaveReply handles the reply to leaveAll. It returns the owners for which the call must be
 // repeated.
-func (q *queue) haveLeft(reply scripts.FairReply, a engine.Attempt, list []leaver) (again []leaver) {
+func (q *queue) onLeaveReply(reply scripts.FairReply, a engine.Attempt, list []leaver) (again []leaver) {
 	switch scripts.OutcomeOf(a.Err) {
 	case scripts.Done:
 		q.retry = calls.Backoff{}

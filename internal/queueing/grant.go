@@ -127,7 +127,7 @@ func (q *queue) toConfirm(t *ticket) {
 	q.key.Offer(w, t)
 }
 
-// Decline gives up a grant that has not been confirmed. It locks the key.
+// Decline gives up a grant that has not been confirmed. It takes the key's mutex.
 func (t *ticket) Decline() {
 	k := t.queue.key
 	k.Lock()
@@ -136,7 +136,7 @@ func (t *ticket) Decline() {
 }
 
 // Confirm asks Redis whether a grant still stands, and sets the lease that the caller wants. If it
-// does not, the waiter enters again, at the end of the queue. It locks the key.
+// does not, the waiter enters again, at the end of the queue. It takes the key's mutex.
 func (t *ticket) Confirm(ctx context.Context, w *engine.Waiter) (_ *holdfast.Lease, waits bool, _ error) {
 	d, k := t.queue.in, t.queue.key
 	lease := w.Terms.Lease // the call may outlast the waiter

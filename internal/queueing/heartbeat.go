@@ -87,7 +87,7 @@ func (all *heartbeats) waiting(server string) (queues []*queue, running bool) {
 	return queues, running
 }
 
-// stop forgets a queue without waiters. It locks the key.
+// stop forgets a queue without waiters. It takes the key's mutex.
 func (all *heartbeats) stop(q *queue) bool {
 	q.key.Lock()
 	defer q.key.Unlock()
@@ -102,7 +102,7 @@ func (all *heartbeats) stop(q *queue) bool {
 }
 
 // justEntered reports whether all waiters first tried to enter a short time ago, whether they
-// succeeded or not: they need no heartbeat yet. It locks the key.
+// succeeded or not: they need no heartbeat yet. It takes the key's mutex.
 func (q *queue) justEntered(short time.Duration) (all bool) {
 	q.key.Lock()
 	defer q.key.Unlock()
@@ -117,13 +117,24 @@ func (q *queue) justEntered(short time.Duration) (all bool) {
 	return all
 }
 
-// heartbeatSoon makes the queue of a key, if there is one, send a heartbeat. It locks the
-// key.
+// heartbeatSoon makes the queue of a key, if there is one, send a heartbeat. It takes the
+// key's mutex.
 func (d *queued) heartbeatSoon(k *engine.Key) {
 	k.Lock()
 	defer k.Unlock()
 	if q := queueOf(k); q != nil {
 		q.due = time.Now()
+		loop.Poke(q.poke)
+	}
+}
+
+// heartbeatAgainSoon schedules a heartbeat in 10, 20, 40 … 100 ms: a Java waiter that gives
+// up its turn sends no message.
+func (q *queue) heartbeatAgainSoon() {
+	at := time.Now().Add(min(10*time.Millisecond<<min(q.early, 4), 100*time.Millisecond))
+	q.early++
+	if q.due.IsZero() || at.Before(q.due) {
+		q.due = at
 		loop.Poke(q.poke)
 	}
 }
@@ -135,7 +146,7 @@ func (q *queue) awaitJava(t *ticket) {
 }
 
 // sendHeartbeats sends the heartbeats of queues in as few calls as possible, several of them in
-// parallel. It locks their keys.
+// parallel. It takes the mutexes of their keys, one at a time.
 func (d *queued) sendHeartbeats(queues []*queue) {
 	var asked []scripts.HeartbeatRequest
 	var due []*queue
@@ -161,7 +172,7 @@ func (d *queued) sendHeartbeats(queues []*queue) {
 	}
 }
 
-// nextHeartbeats returns the heartbeats of a queue that are to be sent now. It locks the key.
+// nextHeartbeats returns the heartbeats of a queue that are to be sent now. It takes the key's mutex.
 func (q *queue) nextHeartbeats() (asked []scripts.HeartbeatRequest) {
 	q.key.Lock()
 	defer q.key.Unlock()
@@ -214,12 +225,12 @@ func (d *queued) sendHeartbeat(asked []scripts.HeartbeatRequest, queues []*queue
 			reply = replies[i]
 			reply.Err = d.engine.Calls.Public(reply.Err)
 		}
-		d.engine.CallEnded(ctx, q.key.Name, reply.Err)
+		d.engine.ObserveCall(ctx, q.key.Name, reply.Err)
 		q.onHeartbeatReply(start, asked[i], reply)
 	}
 }
 
-// onHeartbeatReply handles the answer to a queue's heartbeat. It locks the key.
+// onHeartbeatReply handles the answer to a queue's heartbeat. It takes the key's mutex.
 func (q *queue) onHeartbeatReply(start time.Time, asked scripts.HeartbeatRequest, reply scripts.HeartbeatReply) {
 	k := q.key
 	k.Lock()
@@ -258,7 +269,7 @@ func (q *queue) onHeartbeatReply(start time.Time, asked scripts.HeartbeatRequest
 	}
 	for _, i := range reply.Absent {
 		if t := q.tickets[asked.Owners[i]]; t != nil && t.w != nil {
-			q.again(t)
+			q.requeue(t)
 			if len(asked.Owners) == 1 {
 				q.verify, q.due = true, start
 			}

@@ -2,7 +2,7 @@ package queueing
 
 import "time"
 
-// loop is the loop of the queue, which ends when it is no longer needed. It locks the key.
+// loop is the loop of the queue, which ends when it is no longer needed. It takes the key's mutex.
 func (q *queue) loop() {
 	defer q.inbox.Close()
 	k := q.key
@@ -79,7 +79,7 @@ func (q *queue) alarm(now time.Time) time.Time {
 	return at
 }
 
-// rest sleeps until there may be something to do, or until over is closed. It needs no lock.
+// rest sleeps until there may be something to do, or until over is closed. It needs no mutex.
 func (q *queue) rest(d time.Duration, over <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

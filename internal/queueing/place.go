@@ -7,8 +7,8 @@ import "github.com/holdfast-go/holdfast/scripts"
 // before have gone. The place of another waiter may be too high until then: no message says that
 // a waiter between two of this locker has given up.
 
-// noteEntered notes the places of tickets that have entered.
-func (q *queue) noteEntered(list []*ticket, reply scripts.EnterReply) {
+// notePlaces notes the places of tickets that have entered.
+func (q *queue) notePlaces(list []*ticket, reply scripts.EnterReply) {
 	for i, at := len(list)-1, reply.Place; i >= 0 && at > 0; i-- {
 		if reply.States[i] == scripts.Waiting && list[i].owner != reply.Grant.Owner {
 			list[i].at = q.placesFreed + at

@@ -12,8 +12,8 @@ import (
 
 // queue is this locker's side of a key's queue in Redis. It lives as long as its waiters
 // and a little longer, as a caller that got a key often comes back immediately. Guarded by the
-// shard's lock unless said otherwise. The methods need it locked unless they say that they
-// lock the key.
+// shard's mutex unless said otherwise. The methods need that mutex held, unless they say that
+// they take it.
 type queue struct {
 	in       *queued              // immutable
 	key      *engine.Key          // immutable
@@ -54,7 +54,7 @@ type queue struct {
 	refreshed      time.Time // when the scores were last advanced
 }
 
-// ticket is what a waiter has for Redis' queue, before and after it has entered. Guarded by the shard's lock.
+// ticket is what a waiter has for Redis' queue, before and after it has entered. Guarded by the shard's mutex.
 // Its owner enters only once; a waiter that loses its place gets another ticket.
 type ticket struct {
 	queue      *queue         // immutable
@@ -139,9 +139,9 @@ func (q *queue) done(t *ticket) {
 	q.served, q.used = true, time.Now()
 }
 
-// again gives a waiter that has lost its place another ticket and makes it the last
+// requeue gives a waiter that has lost its place another ticket and makes it the last
 // waiter: the waiters are in the order of Redis' queue.
-func (q *queue) again(t *ticket) {
+func (q *queue) requeue(t *ticket) {
 	w := t.w
 	q.drop(t)
 	q.key.Remove(w)
@@ -166,17 +166,6 @@ func (q *queue) leave(owner string, doubt bool, lease time.Duration) {
 	until := time.Now().Add(latest + q.in.config.WaiterTTL + max(lease, q.in.config.GrantLease))
 	q.leaving = append(q.leaving, leaver{owner, doubt, until})
 	loop.Poke(q.poke)
-}
-
-// heartbeatAgainSoon schedules a heartbeat in 10, 20, 40 … 100 ms: a Java waiter that gives
-// up its turn sends no message.
-func (q *queue) heartbeatAgainSoon() {
-	at := time.Now().Add(min(10*time.Millisecond<<min(q.early, 4), 100*time.Millisecond))
-	q.early++
-	if q.due.IsZero() || at.Before(q.due) {
-		q.due = at
-		loop.Poke(q.poke)
-	}
 }
 
 // endOverdue ends the waits that cannot go on: Redis refused a call, or did not answer for too

@@ -51,7 +51,7 @@ func (q *queue) holdBriefly() {
 	q.in.engine.Occupy(q.in.engine.NewHold(q.key, "owner", t, time.Now(), scripts.AcquireReply{}, nil), engine.NewWaiter(t, nil, 0), nil)
 }
 
-// lingers is lingering, which needs the key locked.
+// lingers is lingering, which needs the key's mutex held.
 func (q *queue) lingers() bool {
 	q.key.Lock()
 	defer q.key.Unlock()

@@ -80,8 +80,8 @@ func (d *queued) Join(k *engine.Key, w *engine.Waiter) engine.Ticket {
 	return t
 }
 
-// Refused lets the caller of a first attempt enter, before later callers.
-func (d *queued) Refused(k *engine.Key, w *engine.Waiter, a engine.Attempt) {
+// JoinFirst lets the caller of a first attempt enter, before later callers.
+func (d *queued) JoinFirst(k *engine.Key, w *engine.Waiter, a engine.Attempt) {
 	q, t := d.open(k, w)
 	q.outside = append([]*ticket{t}, q.outside...)
 	a = k.NoteResult(a)

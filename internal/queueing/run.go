@@ -12,7 +12,7 @@ import (
 // so that a crash or a loss changes no waiter's place. A fair lock is correct without
 // runs; a tenure of 0 turns them off.
 
-// run is the state of a hold that Redis' queue has granted. Guarded by the shard's lock
+// run is the state of a hold that Redis' queue has granted. Guarded by the shard's mutex
 // while the hold lives, then immutable.
 type run struct {
 	doubt   bool     // a call of the first owner may still arrive

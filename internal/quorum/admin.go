@@ -103,7 +103,7 @@ var (
 // Nodes returns the state of all nodes, and changes nothing.
 func (q *Quorum) Nodes(ctx context.Context) []holdfast.NodeStatus {
 	status, runIDs := make([]holdfast.NodeStatus, len(q.nodes)), make([]string, len(q.nodes))
-	for a := range each(context.Background(), q, q.nodes, func(n *node) (standing, error) {
+	for a := range each(context.Background(), &q.short, q.nodes, func(n *node) (standing, error) {
 		return n.checkNow(ctx, n.standing)
 	}) {
 		status[a.n.index], runIDs[a.n.index] = a.n.status(a.reply.Standing, a.err), a.reply.RunID

@@ -12,7 +12,7 @@ func (n *node) ask(h *hold, fenced bool, done func(*node, scripts.NodeReply, err
 	switch {
 	case n.away():
 		done(n, scripts.NodeReply{}, n.absence())
-	case !h.start(n):
+	case !h.markFlying(n):
 		done(n, scripts.NodeReply{}, errOver)
 	default:
 		n.asks.add(fenced, item[scripts.NodeReply]{h, done}, n.q.hurries(h.lease))
@@ -30,7 +30,7 @@ func (n *node) acquire(ctx context.Context, fenced bool, items []item[scripts.No
 		asks, of := make([]scripts.AcquireRequest, 0, len(items)), make([]int, 0, len(items))
 		for i, it := range items {
 			h := it.hold
-			if !h.send(n) {
+			if !h.markSent(n) {
 				replies[i] = scripts.NodeReply{Err: errOver}
 				continue
 			}
@@ -60,8 +60,8 @@ func (n *node) acquire(ctx context.Context, fenced bool, items []item[scripts.No
 	return nil, errVoid
 }
 
-// asked notes the answer to an ask, or the end of the wait for it.
-func (n *node) asked(h *hold, reply scripts.NodeReply, err error) error {
+// noteAsk notes the answer to an ask, or the end of the wait for it.
+func (n *node) noteAsk(h *hold, reply scripts.NodeReply, err error) error {
 	for _, end := range h.landed(n) {
 		n.endNow(end)
 	}

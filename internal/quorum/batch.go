@@ -12,8 +12,8 @@ import (
 // go out as a batch, with one goroutine that waits for the reply. K is common to the holds of
 // a batch, R is the answer for each. Safe for concurrent use.
 //
-//	node.ask     asks.add  send  call: node.acquire  answer  note: node.asked
-//	node.endNow  ends.add  send  call: node.release  answer  note: node.ended
+//	node.ask     asks.add  send  call: node.acquire  deliver  note: node.noteAsk
+//	node.endNow  ends.add  send  call: node.release  deliver  note: node.noteEnd
 type batcher[K comparable, R any] struct {
 	batch.Batcher[K, item[R], struct{}]
 	n    *node                                                                       // immutable
@@ -28,10 +28,10 @@ type item[R any] struct {
 }
 
 // ending is an item of a batch that ends holds on a node.
-type ending = item[released]
+type ending = item[endReply]
 
-// released is the answer to one.
-type released = scripts.Result[scripts.ReleaseReply]
+// endReply is the answer to one.
+type endReply = scripts.Result[scripts.ReleaseReply]
 
 // add makes the call for a hold, alone or in a batch, and returns immediately.
 func (b *batcher[K, R]) add(kind K, i item[R], alone bool) {
@@ -41,7 +41,7 @@ func (b *batcher[K, R]) add(kind K, i item[R], alone bool) {
 		b.send(c)
 	}) {
 		b.Close(c)
-		b.answer(c.Asks, nil, errClosed)
+		b.deliver(c.Asks, nil, errClosed)
 	}
 }
 
@@ -57,10 +57,10 @@ func (b *batcher[K, R]) send(c *batch.Call[K, item[R], struct{}]) {
 		}
 		return
 	}
-	b.answer(c.Asks, replies, err)
+	b.deliver(c.Asks, replies, err)
 }
 
-func (b *batcher[K, R]) answer(items []item[R], replies []R, err error) {
+func (b *batcher[K, R]) deliver(items []item[R], replies []R, err error) {
 	for i, a := range items {
 		var one R
 		if err == nil {

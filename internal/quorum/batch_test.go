@@ -28,8 +28,8 @@ func beginAsk(n *node, h *hold, fenced bool) <-chan answer[scripts.NodeReply] {
 	return came
 }
 
-func beginEnd(n *node, h *hold) <-chan answer[released] {
-	done, came := answered[released]()
+func beginEnd(n *node, h *hold) <-chan answer[endReply] {
+	done, came := answered[endReply]()
 	n.end(h, done)
 	return came
 }
@@ -46,7 +46,7 @@ func first[K comparable, R any](t *testing.T, b *batcher[K, R], kind K, h *hold)
 // started is a new hold for which a node is about to be asked.
 func (c *client) started(n *node, key, owner string) *hold {
 	h := c.newHold(key, owner, lease)
-	h.start(n)
+	h.markFlying(n)
 	return h
 }
 
@@ -112,7 +112,7 @@ func TestBatch_OneIsOver(t *testing.T) {
 		asks, mine := first(t, &n.asks, false, c.started(n, "k", ownX))
 		over := c.newHold("over", ownX, lease)
 		other := beginAsk(n, over, false)
-		c.finish(over, true, 0)
+		c.markOver(over, true, 0)
 		n.asks.send(asks)
 		require.True(t, (<-mine).reply.OK)
 		require.Equal(t, errOver, (<-other).err)
@@ -177,9 +177,9 @@ func TestBatch_Releases(t *testing.T) {
 		r.do(0, "SET", "wrong", "a string")
 		calls := c.requests(0, "")
 		ends, _ := first(t, &n.ends, struct{}{}, c.newHold("other", ownX, lease))
-		end := func(key string) (*hold, <-chan answer[released]) {
+		end := func(key string) (*hold, <-chan answer[endReply]) {
 			h := c.holdOn(n, key, ownX, part{state: present})
-			c.finish(h, true, 0)
+			c.markOver(h, true, 0)
 			return h, beginEnd(n, h)
 		}
 		held, heldEnded := end("held")
@@ -188,7 +188,7 @@ func TestBatch_Releases(t *testing.T) {
 		require.Equal(t, 4, n.ends.Size(ends))
 		hurried := c.newHold("held", ownY, 9*c.NodeTimeout)
 		hurried.parts[0] = part{state: asked}
-		c.finish(hurried, true, 0)
+		c.markOver(hurried, true, 0)
 		require.NoError(t, (<-beginEnd(n, hurried)).err)
 		require.Equal(t, 1, hurried.notOurs, "it does not wait for the others")
 
@@ -212,7 +212,7 @@ func TestBatch_ReleaseAwaitsTheAnswer(t *testing.T) {
 		c.ways[0].HoldReplies(true)
 		came := beginAsk(n, h, false)
 		r.settles(ownX)
-		c.finish(h, true, 0)
+		c.markOver(h, true, 0)
 		ended := beginEnd(n, h)
 		r.settles(ownX)
 		c.ways[0].HoldReplies(false)
@@ -232,7 +232,7 @@ func TestBatch_ReleaseBeforeTheAcquireIsSent(t *testing.T) {
 		n := c.nodes[0]
 		h := c.started(n, "k", ownX)
 		asks, came := first(t, &n.asks, false, h)
-		require.Len(t, c.finish(h, true, 0), 1)
+		require.Len(t, c.markOver(h, true, 0), 1)
 		ended := beginEnd(n, h)
 		n.lastAnswer.Store(0)
 		n.asks.send(asks)
@@ -250,7 +250,7 @@ func TestBatch_WhatIsNotSent(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, r *harness) {
 		c := r.client()
 		n, calls := c.nodes[0], 0
-		n.ends.call = func(context.Context, struct{}, []ending) ([]released, error) { calls++; return nil, nil }
+		n.ends.call = func(context.Context, struct{}, []ending) ([]endReply, error) { calls++; return nil, nil }
 		require.NoError(t, (<-beginEnd(n, c.holdOn(n, "k", ownX, part{}))).err)
 		n.silent.Store(awayAfter)
 		n.why = errPending

@@ -58,7 +58,7 @@ func (n *node) mark(ctx context.Context) (standing, error) {
 	}
 	ask := calls.After(ctx, n.q.NodeTimeout)
 	answers, others, other := 0, 0, error(nil)
-	for a := range each(ask, n.q, n.q.nodes, func(m *node) (standing, error) {
+	for a := range each(ask, &n.q.short, n.q.nodes, func(m *node) (standing, error) {
 		if m == n || m.away() {
 			return standing{}, errAway
 		}
@@ -86,8 +86,6 @@ func (n *node) checkNow(ctx context.Context, check func(context.Context) (standi
 	return detach(calls.After(ctx, max(n.q.NodeTimeout, time.Second)), n, check)
 }
 
-var errNoRunID = errors.New("the server reports no run id: use WithoutRestartGuard")
-
 // tooOld is the error of a server that cannot have the restart guard.
 type tooOld struct{}
 
@@ -104,7 +102,7 @@ func (n *node) fit(reply scripts.Standing) error {
 	case q.Unguarded:
 		return nil
 	case reply.RunID == "":
-		return refused(errNoRunID)
+		return refused(errors.New("the server reports no run id: use WithoutRestartGuard"))
 	case !check.AtLeast(reply.Version, 7, 0):
 		return refused(tooOld{})
 	case check.Evicts(reply.Policy) && !q.Evicting:

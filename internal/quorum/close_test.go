@@ -79,7 +79,7 @@ func TestNothingShortIsBegunWhileClosing(t *testing.T) {
 		require.False(t, c.short.Run(func() {}))
 		c.giveUp(h, false)
 		r.settles("", "", "")
-		c.finish(kept, true, 0)
+		c.markOver(kept, true, 0)
 		n.endLater(kept)
 		settle()
 		require.True(t, kept.forgotten(n))
@@ -112,7 +112,7 @@ func TestAnswersOfTheLastMomentCount(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			answers := 0
-			for range each(ctx, c.Quorum, c.nodes, func(*node) (struct{}, error) { return struct{}{}, nil }) {
+			for range each(ctx, &c.short, c.nodes, func(*node) (struct{}, error) { return struct{}{}, nil }) {
 				settle()
 				cancel()
 				answers++
@@ -128,7 +128,7 @@ func TestClosedNodesAreNotWaitedFor(t *testing.T) {
 		c := r.warm()
 		c.Close()
 		asked := 0
-		for a := range each(t.Context(), c.Quorum, c.nodes, func(*node) (struct{}, error) { return struct{}{}, nil }) {
+		for a := range each(t.Context(), &c.short, c.nodes, func(*node) (struct{}, error) { return struct{}{}, nil }) {
 			require.Equal(t, answer[struct{}]{n: a.n, err: errClosed}, a)
 			asked++
 		}
@@ -140,7 +140,7 @@ func TestClosedNodesAreNotWaitedFor(t *testing.T) {
 		}
 		n := c.nodes[0]
 		require.Equal(t, error(errClosed), (<-beginAsk(n, c.newHold("k", ownX, lease), false)).err)
-		done, ended := answered[released]()
+		done, ended := answered[endReply]()
 		n.ends.add(struct{}{}, ending{c.newHold("k", ownX, lease), done}, false)
 		require.Equal(t, error(errClosed), (<-ended).err)
 	})

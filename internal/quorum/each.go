@@ -29,13 +29,13 @@ func next[T any](ctx context.Context, came <-chan answer[T]) (a answer[T], ok bo
 	}
 }
 
-// each runs f for every node in the background, and yields the answers as they come, until
-// ctx ends.
-func each[T any](ctx context.Context, q *Quorum, nodes []*node, f func(*node) (T, error)) iter.Seq[answer[T]] {
+// each runs f for every node in the background, each as one of tasks, and yields the answers as they
+// come, until ctx ends.
+func each[T any](ctx context.Context, tasks *calls.Tasks, nodes []*node, f func(*node) (T, error)) iter.Seq[answer[T]] {
 	return func(yield func(answer[T]) bool) {
 		came := make(chan answer[T], len(nodes))
 		for _, n := range nodes {
-			if !q.short.Run(func() {
+			if !tasks.Run(func() {
 				reply, err := f(n)
 				came <- answer[T]{n, reply, err}
 			}) {
@@ -54,7 +54,7 @@ func each[T any](ctx context.Context, q *Quorum, nodes []*node, f func(*node) (T
 // good.
 func all[T any](ctx context.Context, q *Quorum, need int, f func(*node) (T, error)) (replies []T, err error) {
 	replies, errs, good := make([]T, len(q.nodes)), slices.Repeat([]error{calls.ErrNoAnswer}, len(q.nodes)), 0
-	for a := range each(ctx, q, q.nodes, f) {
+	for a := range each(ctx, &q.short, q.nodes, f) {
 		replies[a.n.index], errs[a.n.index] = a.reply, a.err
 		if a.err == nil {
 			good++

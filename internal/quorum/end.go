@@ -9,7 +9,7 @@ import (
 )
 
 // Every hold ends in the same way, whether it is released, lost, cleaned up or of a failed
-// round: finish marks it as over, and end ends it on each node that may know of it. A node
+// round: markOver marks it, and end ends it on each node that may know of it. A node
 // that does not answer is left to its repairer.
 
 // Release ends a hold on all nodes that were ever asked for it, whatever they answered. It
@@ -21,9 +21,9 @@ func (q *Quorum) Release(ctx context.Context, e scripts.ReleaseRequest) (scripts
 	if h == nil {
 		return scripts.ReleaseReply{}, nil
 	}
-	targets := q.finish(h, true, e.LastFence)
+	targets := q.markOver(h, true, e.LastFence)
 	came := make(chan answer[struct{}], len(targets))
-	done := func(n *node, _ released, err error) {
+	done := func(n *node, _ endReply, err error) {
 		if err != nil {
 			n.endLater(h)
 		}
@@ -92,8 +92,8 @@ func (q *Quorum) Drain(ctx context.Context, remain func(key string, why error)) 
 // while nodes hang.
 func (q *Quorum) giveUp(h *hold, notify bool) {
 	q.holds.Delete(h.owner)
-	for _, n := range q.finish(h, notify, 0) {
-		n.end(h, func(n *node, _ released, err error) {
+	for _, n := range q.markOver(h, notify, 0) {
+		n.end(h, func(n *node, _ endReply, err error) {
 			if err != nil {
 				n.endLater(h)
 			}
@@ -115,10 +115,10 @@ func (h *hold) outcome(q *Quorum) (reply scripts.ReleaseReply, enough, all bool)
 
 // end makes one attempt to end a hold that is over on a node, after the acquires of it that
 // are flying there. It returns immediately. Close waits for it, unless it has begun.
-func (n *node) end(h *hold, done func(*node, released, error)) {
+func (n *node) end(h *hold, done func(*node, endReply, error)) {
 	end := ending{h, done}
 	if n.q.short.Begin() {
-		end.done = func(n *node, reply released, err error) {
+		end.done = func(n *node, reply endReply, err error) {
 			defer n.q.short.Done()
 			done(n, reply, err)
 		}
@@ -130,18 +130,42 @@ func (n *node) end(h *hold, done func(*node, released, error)) {
 
 func (n *node) endNow(end ending) {
 	if _, need := end.hold.toEnd(n); !need {
-		end.done(n, released{}, nil)
+		end.done(n, endReply{}, nil)
 	} else if n.away() {
-		end.done(n, released{}, errAway)
+		end.done(n, endReply{}, errAway)
 	} else {
 		n.ends.add(struct{}{}, end, n.q.hurries(end.hold.lease))
 	}
 }
 
-func (n *node) release(ctx context.Context, _ struct{}, items []ending) ([]released, error) {
-	asks, replies := make([]scripts.ReleaseRequest, len(items)), make([]released, len(items))
+func (n *node) release(ctx context.Context, _ struct{}, items []ending) ([]endReply, error) {
+	asks, replies := make([]scripts.ReleaseRequest, len(items)), make([]endReply, len(items))
 	for i, end := range items {
 		asks[i], _ = end.hold.toEnd(n)
 	}
 	return replies, n.script.ReleaseEach(ctx, asks, replies)
+}
+
+// noteEnd notes the answer to a call that ends a hold.
+func (n *node) noteEnd(h *hold, reply endReply, err error) error {
+	if err == nil {
+		err = reply.Err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := &h.parts[n.index]
+	switch {
+	case *p == part{}: // another call has ended it
+	case err != nil:
+		p.state = min(p.state, present)
+		p.tried = p.tried || scripts.OutcomeOf(err).MayHaveRun()
+	case reply.Value.Ours || p.tried:
+		h.released++
+		h.listeners = max(h.listeners, reply.Value.Listeners)
+		*p = part{}
+	default:
+		h.notOurs++
+		*p = part{}
+	}
+	return err
 }

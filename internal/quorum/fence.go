@@ -102,7 +102,7 @@ func (r *round) writeBack(ctx context.Context, last int64) bool {
 	}
 	h.mu.Unlock()
 	done := 0
-	for a := range each(ctx, q, targets, func(n *node) (struct{}, error) { return struct{}{}, n.raise(h) }) {
+	for a := range each(ctx, &q.short, targets, func(n *node) (struct{}, error) { return struct{}{}, n.raise(h) }) {
 		switch {
 		case a.err == nil:
 			done++

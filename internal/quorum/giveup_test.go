@@ -88,10 +88,10 @@ func TestF4_GivenUpBeforeTheQuorum(t *testing.T) {
 		for _, over := range []bool{false, true} {
 			h := q.newHold("k", ownX, lease)
 			if over {
-				q.finish(h, true, 0)
+				q.markOver(h, true, 0)
 			}
 			r := &round{q: q, hold: h, replies: make([]scripts.NodeReply, 3), errs: make([]error, 3), yes: 3}
-			require.Equal(t, !over, r.won(t.Context()).OK)
+			require.Equal(t, !over, r.conclude(t.Context()).OK)
 		}
 	})
 }

@@ -37,19 +37,8 @@ func (q *Quorum) checkNodes(ctx context.Context) {
 	if due == nil {
 		return
 	}
-	came := make(chan answer[*scripts.Vote], len(due))
-	for _, n := range due {
-		if !q.work.Run(func() { // a check is no short work
-			vote, err := call(n, 0, n.voting)
-			came <- answer[*scripts.Vote]{n, vote, err}
-		}) {
-			return
-		}
-	}
-	for range due {
-		if _, ok := next(ctx, came); !ok {
-			break
-		}
+	// The checks are of q.work, as they are no short work.
+	for range each(ctx, &q.work, due, func(n *node) (*scripts.Vote, error) { return call(n, 0, n.voting) }) {
 	}
 	q.checked.Store(true)
 }

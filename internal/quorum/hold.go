@@ -53,8 +53,8 @@ func (q *Quorum) newHold(key, owner string, lease time.Duration) *hold {
 	return &hold{key: key, owner: owner, lease: lease, parts: make([]part, len(q.nodes))}
 }
 
-// start notes that a node is about to be asked; false if the hold is over.
-func (h *hold) start(n *node) bool {
+// markFlying notes that a node is about to be asked; false if the hold is over.
+func (h *hold) markFlying(n *node) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.over {
@@ -64,9 +64,9 @@ func (h *hold) start(n *node) bool {
 	return true
 }
 
-// send notes that a call which may put the hold on a node is about to go out; false if the
+// markSent notes that a call which may put the hold on a node is about to go out; false if the
 // hold is over.
-func (h *hold) send(n *node) bool {
+func (h *hold) markSent(n *node) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.over {
@@ -128,10 +128,10 @@ func (h *hold) counted() scripts.Entries {
 	return h.entries
 }
 
-// finish marks a hold as over, and returns the nodes that may know of it. Its end wakes waiters
+// markOver marks a hold as over, and returns the nodes that may know of it. Its end wakes waiters
 // if notify says so. It also wakes them if so many nodes may have it that others can have taken
 // it for a hold. used is the last fence number used, or 0.
-func (q *Quorum) finish(h *hold, notify bool, used int64) (targets []*node) {
+func (q *Quorum) markOver(h *hold, notify bool, used int64) (targets []*node) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.over, h.used = true, used
@@ -181,32 +181,8 @@ func (h *hold) toEnd(n *node) (how scripts.ReleaseRequest, need bool) {
 	return how, *p != part{}
 }
 
-// ended notes the answer to a call that ends a hold.
-func (n *node) ended(h *hold, reply released, err error) error {
-	if err == nil {
-		err = reply.Err
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	p := &h.parts[n.index]
-	switch {
-	case *p == part{}: // another call has ended it
-	case err != nil:
-		p.state = min(p.state, present)
-		p.tried = p.tried || scripts.OutcomeOf(err).MayHaveRun()
-	case reply.Value.Ours || p.tried:
-		h.released++
-		h.listeners = max(h.listeners, reply.Value.Listeners)
-		*p = part{}
-	default:
-		h.notOurs++
-		*p = part{}
-	}
-	return err
-}
-
-// held reports whether a quorum has the hold and it is not over.
-func (h *hold) held() bool {
+// live reports whether a quorum has the hold and it is not over.
+func (h *hold) live() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.won && !h.over

@@ -22,17 +22,17 @@ func TestG10_DefinitelyThere(t *testing.T) {
 		n := c.nodes[0]
 		number := func(h *hold) { (&round{q: c.Quorum, hold: h, errs: make([]error, 3)}).writeBack(t.Context(), 5) }
 		there := func(h *hold) { h.parts = []part{{state: present}, {state: present}, {state: present}} }
-		over := func(h *hold) { c.finish(h, true, 3) }
+		over := func(h *hold) { c.markOver(h, true, 3) }
 		for name, one := range map[string]struct {
 			steps []func(h *hold)
 			gives bool
 		}{
 			"there":           {[]func(*hold){there, number}, true},
-			"not asked again": {[]func(*hold){there, number, func(h *hold) { h.start(n); over(h); h.send(n); h.landed(n) }}, true},
-			"asked once more": {[]func(*hold){there, number, func(h *hold) { h.start(n); h.send(n); h.replied(n, true); h.landed(n) }}, false},
+			"not asked again": {[]func(*hold){there, number, func(h *hold) { h.markFlying(n); over(h); h.markSent(n); h.landed(n) }}, true},
+			"asked once more": {[]func(*hold){there, number, func(h *hold) { h.markFlying(n); h.markSent(n); h.replied(n, true); h.landed(n) }}, false},
 			"may yet arrive":  {[]func(*hold){there, number, func(h *hold) { h.parts[0].doubt++ }}, false},
 			"denied since":    {[]func(*hold){there, number, func(h *hold) { h.lacks(n) }}, false},
-			"perhaps ended":   {[]func(*hold){there, number, over, func(h *hold) { _ = n.ended(h, released{}, calls.ErrNoAnswer) }}, false},
+			"perhaps ended":   {[]func(*hold){there, number, over, func(h *hold) { _ = n.noteEnd(h, endReply{}, calls.ErrNoAnswer) }}, false},
 			"added later":     {[]func(*hold){number, there}, false},
 			"over":            {[]func(*hold){there, over, number, there}, false},
 		} {
@@ -70,9 +70,9 @@ func TestF7_LateAnswerOfWhatIsSettled(t *testing.T) {
 		n, h := c.nodes[0], c.newHold("k", ownX, lease)
 		vote, err := n.voting(t.Context())
 		require.NoError(t, err)
-		require.True(t, h.send(n))
-		require.Len(t, c.finish(h, true, 0), 1)
-		require.False(t, h.start(n), "its end would forget that an acquire is flying")
+		require.True(t, h.markSent(n))
+		require.Len(t, c.markOver(h, true, 0), 1)
+		require.False(t, h.markFlying(n), "its end would forget that an acquire is flying")
 		require.NoError(t, (<-beginEnd(n, h)).err)
 		require.True(t, h.forgotten(n))
 		replies := make([]scripts.NodeReply, 1)
@@ -91,7 +91,7 @@ func TestRepairDoesNotReplaceARelease(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, r *harness) {
 		c, h := r.settled()
 		n := c.nodes[0]
-		c.finish(h, true, 0)
+		c.markOver(h, true, 0)
 		held := redistest.Once(c.ways[0].OnRequest, mentions("k"), redistest.Hold)
 		n.endLater(h)
 		<-held
@@ -125,7 +125,7 @@ func TestFailedEndIsRepeated(t *testing.T) {
 func TestReleaseThatTheRepairerHasDone(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, r *harness) {
 		c, h := r.settled()
-		for _, n := range c.finish(h, true, 0) {
+		for _, n := range c.markOver(h, true, 0) {
 			require.NoError(t, (<-beginEnd(n, h)).err)
 		}
 		reply, err := c.Release(t.Context(), scripts.ReleaseRequest{Key: "k", Owner: ownX})
@@ -144,8 +144,8 @@ func TestUnansweredReleaseIsNoLoss(t *testing.T) {
 		n := New(nil, Config{}).newTestNode()
 		h := n.q.newHold("k", ownX, lease)
 		h.parts[0] = part{state: present}
-		require.ErrorIs(t, n.ended(h, released{}, c.first), c.first)
-		require.NoError(t, n.ended(h, released{}, nil))
+		require.ErrorIs(t, n.noteEnd(h, endReply{}, c.first), c.first)
+		require.NoError(t, n.noteEnd(h, endReply{}, nil))
 		require.Equal(t, []int{1 - c.lost, c.lost}, []int{h.released, h.notOurs})
 	}
 }

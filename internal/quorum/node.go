@@ -38,7 +38,7 @@ type node struct {
 	progress  chan struct{}   // one slot: the repairer has done what it could; immutable
 
 	asks batcher[bool, scripts.NodeReply] // with fencing or without
-	ends batcher[struct{}, released]
+	ends batcher[struct{}, endReply]
 }
 
 func newNode(q *Quorum, index int, client rueidis.Client) *node {
@@ -47,8 +47,8 @@ func newNode(q *Quorum, index int, client rueidis.Client) *node {
 		subscriber: pubsub.New(client, q.Logger),
 		jobs:       make(map[string]*job), newEnd: make(chan struct{}, 1), progress: make(chan struct{}, 1),
 	}
-	n.asks.n, n.asks.call, n.asks.note = n, n.acquire, n.asked
-	n.ends.n, n.ends.call, n.ends.note = n, n.release, n.ended
+	n.asks.n, n.asks.call, n.asks.note = n, n.acquire, n.noteAsk
+	n.ends.n, n.ends.call, n.ends.note = n, n.release, n.noteEnd
 	for addr := range client.Nodes() {
 		n.name = addr
 	}
@@ -78,7 +78,7 @@ func (n *node) fresh() bool {
 // extends notes that a call which may make or prolong holds is about to be sent.
 func (n *node) extends() { n.extended.Store(int64(n.q.calls.Now())) }
 
-// observe notes how a call ended. While the node answers, it takes no lock, as every call
+// observe notes how a call ended. While the node answers, it takes no mutex, as every call
 // passes through here.
 func (n *node) observe(err error) {
 	if err != nil && errors.As(err, new(judged)) {

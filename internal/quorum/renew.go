@@ -44,7 +44,7 @@ func (q *Quorum) Renew(ctx context.Context, lease time.Duration, keys, owners []
 		}
 	}
 	errs := slices.Repeat([]error{calls.ErrNoAnswer}, len(q.nodes))
-	for a := range each(ctx, q, q.nodes, func(n *node) (struct{}, error) { return struct{}{}, rn.ask(n, lease) }) {
+	for a := range each(ctx, &q.short, q.nodes, func(n *node) (struct{}, error) { return struct{}{}, rn.ask(n, lease) }) {
 		errs[a.n.index] = a.err
 		if rn.decide(answers) {
 			break
@@ -161,7 +161,7 @@ func (q *Quorum) SetEntries(ctx context.Context, _, owner string, entries script
 	h.entries = entries
 	h.mu.Unlock()
 	errs, yes, no := slices.Repeat([]error{calls.ErrNoAnswer}, len(q.nodes)), 0, 0
-	for a := range each(ctx, q, q.nodes, func(n *node) (bool, error) { return n.setEntries(h, entries) }) {
+	for a := range each(ctx, &q.short, q.nodes, func(n *node) (bool, error) { return n.setEntries(h, entries) }) {
 		errs[a.n.index] = a.err
 		switch {
 		case a.err != nil:

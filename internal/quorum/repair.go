@@ -55,7 +55,7 @@ func (n *node) endLater(h *hold) {
 func (n *node) repair(h *hold) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if h.held() {
+	if h.live() {
 		n.put(&job{hold: h, until: n.q.calls.Now() + h.lease + n.q.NodeTimeout})
 	}
 }
@@ -205,7 +205,7 @@ func (n *node) do(j *job) error {
 		return n.add(j.hold)
 	}
 	came := make(chan error, 1)
-	n.end(j.hold, func(_ *node, _ released, err error) { came <- err })
+	n.end(j.hold, func(_ *node, _ endReply, err error) { came <- err })
 	return <-came
 }
 

@@ -30,7 +30,7 @@ func TestRepairerEndsBeforeItAdds(t *testing.T) {
 			owner := fresh(ownX)
 			r.do(2, "HSET", "k", owner, "1")
 			h := x.holdOn(n, "k", owner, part{state: present})
-			x.finish(h, true, 0)
+			x.markOver(h, true, 0)
 			n.endLater(h)
 			time.Sleep(10 * time.Millisecond)
 			require.Empty(t, r.holders()[2])
@@ -51,7 +51,7 @@ func TestRepairerEndsWhatMayStillArrive(t *testing.T) {
 		for doubt := range uint8(2) {
 			n := c.nodes[0]
 			h := c.holdOn(n, "k", ownX, part{state: present, doubt: doubt})
-			c.finish(h, true, 0)
+			c.markOver(h, true, 0)
 			n.endLater(h)
 			ends, _ := n.unended()
 			require.Len(t, ends, int(doubt))

@@ -60,7 +60,7 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 		}
 		r.ask(ctx, others)
 	}
-	if reply := r.won(ctx); reply.OK {
+	if reply := r.conclude(ctx); reply.OK {
 		return reply, nil
 	}
 	if !planted.NoGiveUp {
@@ -185,9 +185,9 @@ func (r *round) runIDOf(n *node) string {
 	return ""
 }
 
-// won ends a round. Its reply is OK if enough nodes have said yes, a quorum has the fence number, and
+// conclude ends a round. Its reply is OK if enough nodes have said yes, a quorum has the fence number, and
 // the owner has not been given up.
-func (r *round) won(ctx context.Context) (reply scripts.AcquireReply) {
+func (r *round) conclude(ctx context.Context) (reply scripts.AcquireReply) {
 	r.mu.Lock()
 	yes := r.yes >= r.q.need
 	if yes && r.q.Fencing {

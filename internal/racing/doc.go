@@ -1,6 +1,6 @@
 // Package racing is the discipline of lock kinds whose processes race for a key. The waiters of
-// a process queue here, and one loop tries for all of them. Of a key with one hold, exactly one of
-// these has it in hand at every moment:
+// a process wait here in order, and one loop tries for all of them. A key with one hold is,
+// at every moment, in exactly one of these:
 //
 //	   Lock of a key that nobody here has or wants
 //	              │

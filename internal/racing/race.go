@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/pubsub"
 )
 
-// race is the state of racing waiters of a key. It lives as long as they do. The shard's lock
+// race is the state of racing waiters of a key. It lives as long as they do. The shard's mutex
 // guards it, except poke and what belongs to its loop.
 type race struct {
 	running   bool          // the loop runs
@@ -21,7 +21,7 @@ type race struct {
 	wide      int           // attempts that have succeeded since one was refused, with engine.Config.ManyHolds
 	extra     int           // attempts of widen that are under way
 	turns     turns
-	before    pubsub.State   // of sub, before our last release
+	atRelease pubsub.State   // of sub, before our last release
 	retry     calls.Backoff  // owned by the loop
 	tries     int            // split votes, minus the attempts without one; for RetryDelay; owned by the loop
 	why       error          // the backend's reason for the last failure, see engine.Attempt
@@ -29,7 +29,7 @@ type race struct {
 	outage    *engine.Outage // set while Redis does not answer
 }
 
-// ensureRace returns the race for k, made if need be. The key is locked.
+// ensureRace returns the race for k, made if need be. The key's mutex is held.
 func ensureRace(k *engine.Key) *race {
 	r := raceOf(k)
 	if r == nil {
@@ -39,7 +39,7 @@ func ensureRace(k *engine.Key) *race {
 	return r
 }
 
-// raceOf is the race for k, or nil, with the key locked.
+// raceOf is the race for k, or nil, with the key's mutex held.
 func raceOf(k *engine.Key) *race {
 	r, _ := k.State().(*race)
 	return r
@@ -55,7 +55,7 @@ func (r *race) seen() pubsub.State {
 
 // releases counts the releases since this process last had the key, or began to wait.
 func (r *race) releases(now pubsub.State) uint64 {
-	return now.Messages - min(r.before.Messages, now.Messages)
+	return now.Messages - min(r.atRelease.Messages, now.Messages)
 }
 
 // run is the loop that talks to Redis for the waiters of a key: subscribe, try again,
@@ -80,7 +80,7 @@ func (d *racing) run(k *engine.Key) {
 				d.engine.Woken(k.Name)
 			}
 		}
-		asked, ok := d.wanted(k, r)
+		terms, ok := d.wanted(k, r)
 		if !ok {
 			return
 		}
@@ -88,10 +88,10 @@ func (d *racing) run(k *engine.Key) {
 		seen = r.seen()
 		a := d.clear(r)
 		if a.Err == nil {
-			a = d.engine.Try(d.engine.Calls.Context(), k, asked, d.engine.FencesToReserve(asked))
+			a = d.engine.Try(d.engine.Calls.Context(), k, terms, d.engine.FencesToReserve(terms))
 			r.orphan = a.Orphan
 		}
-		if d.deliver(k, r, a, asked) {
+		if d.deliver(k, r, a, terms) {
 			return
 		}
 		resting = a.Err == nil && a.Hold == nil
@@ -137,7 +137,7 @@ const mostExtra = 64
 // widen makes extra attempts, for as many waiters as attempts have succeeded since one was refused: room
 // for some is often room for more. So N permits that are given back serve N waiters in about log2 N
 // round trips. The loop does not depend on them: it goes on until Redis refuses its own.
-// The key is locked.
+// The key's mutex is held.
 func (d *racing) widen(k *engine.Key, r *race) {
 	n := 0
 	for w := range k.All() {
@@ -147,38 +147,38 @@ func (d *racing) widen(k *engine.Key, r *race) {
 		if n <= 1+r.extra { // has been asked for
 			continue
 		}
-		asked := w.Terms
+		terms := w.Terms
 		r.extra++
 		k.Go(func() {
-			a := d.engine.Try(d.engine.Calls.Context(), k, asked, d.engine.FencesToReserve(asked))
+			a := d.engine.Try(d.engine.Calls.Context(), k, terms, d.engine.FencesToReserve(terms))
 			d.engine.Undo(a.Orphan)
 			k.Lock()
 			defer k.Unlock()
 			r.extra--
 			if a = k.NoteResult(a); a.Err == nil {
-				d.serve(k, r, a, asked)
+				d.serve(k, r, a, terms)
 			} else {
 				r.wide = 0
 			}
-			k.End()
+			k.EndCall()
 		})
 	}
 }
 
-// stop ends the loop, with the key locked.
+// stop ends the loop, with the key's mutex held.
 func (r *race) stop(k *engine.Key) {
 	r.running, r.probe = false, false
-	k.End()
+	k.EndCall()
 }
 
-// look makes the loop, if it runs, look at the race again; r may be nil. The key is locked.
+// look makes the loop, if it runs, look at the race again; r may be nil. The key's mutex is held.
 func (r *race) look() {
 	if r != nil && r.running {
 		loop.Poke(r.poke)
 	}
 }
 
-// hurry makes the loop, if it runs, try again without a message; r may be nil. The key is locked.
+// hurry makes the loop, if it runs, try again without a message; r may be nil. The key's mutex is held.
 func (r *race) hurry() {
 	if r != nil {
 		r.probe = r.running
@@ -201,7 +201,7 @@ func (d *racing) clear(r *race) engine.Attempt {
 
 // deliver gives the result of an attempt to the waiters. It reports whether the loop has
 // ended: the key is held here now, or has no waiters any more.
-func (d *racing) deliver(k *engine.Key, r *race, a engine.Attempt, asked engine.Terms) (over bool) {
+func (d *racing) deliver(k *engine.Key, r *race, a engine.Attempt, terms engine.Terms) (over bool) {
 	k.Lock()
 	defer k.Unlock()
 	a = k.NoteResult(a)
@@ -212,7 +212,7 @@ func (d *racing) deliver(k *engine.Key, r *race, a engine.Attempt, asked engine.
 		over = k.FirstWaiter() == nil
 	} else {
 		r.retry, r.why = calls.Backoff{}, a.Why
-		over = d.serve(k, r, a, asked)
+		over = d.serve(k, r, a, terms)
 	}
 	if over {
 		r.stop(k) // with engine.Config.ManyHolds, it begins again for the next waiter
@@ -220,17 +220,17 @@ func (d *racing) deliver(k *engine.Key, r *race, a engine.Attempt, asked engine.
 	return over
 }
 
-// serve gives the hold of an attempt, if it has one, to a waiter, and reports whether it did. The key
-// is locked.
-func (d *racing) serve(k *engine.Key, r *race, a engine.Attempt, asked engine.Terms) bool {
-	w := d.waiter(k, asked)
+// serve gives the hold of an attempt, if it has one, to a waiter, and reports whether it did. The key's mutex
+// is held.
+func (d *racing) serve(k *engine.Key, r *race, a engine.Attempt, terms engine.Terms) bool {
+	w := d.waiterFor(k, terms)
 	if a.Hold != nil && w == nil {
 		d.engine.Undo(a.Hold.Orphan())
 		return false
 	}
 	var lease *holdfast.Lease
 	if a.Hold != nil {
-		lease = d.engine.Take(k, a, w.Since)
+		lease = d.engine.Adopt(k, a, w.Since)
 	}
 	if lease == nil {
 		r.contended, r.wide = true, 0
@@ -248,12 +248,12 @@ func (d *racing) serve(k *engine.Key, r *race, a engine.Attempt, asked engine.Te
 	return true
 }
 
-// waiter is the first waiter, if it asked for those terms. With several attempts in parallel, it is
+// waiterFor is the first waiter, if it asked for those terms. With several attempts in parallel, it is
 // the first that asked for them.
-func (d *racing) waiter(k *engine.Key, asked engine.Terms) *engine.Waiter {
+func (d *racing) waiterFor(k *engine.Key, terms engine.Terms) *engine.Waiter {
 	for w := range k.All() {
 		switch {
-		case w.Terms == asked:
+		case w.Terms == terms:
 			return w
 		case !d.engine.ManyHolds:
 			return nil

@@ -43,7 +43,7 @@ func (d *racing) Join(k *engine.Key, w *engine.Waiter) engine.Ticket {
 	return nil
 }
 
-func (d *racing) Refused(k *engine.Key, _ *engine.Waiter, a engine.Attempt) {
+func (d *racing) JoinFirst(k *engine.Key, _ *engine.Waiter, a engine.Attempt) {
 	r := ensureRace(k)
 	a = k.NoteResult(a)
 	r.outage = r.outage.Note(a)
@@ -94,7 +94,7 @@ func (d *racing) GiveUp(ctx context.Context, name, owner string) error {
 
 func (d *racing) BeforeRelease(k *engine.Key) {
 	if r := raceOf(k); r != nil {
-		if r.before = r.seen(); r.before.Live {
+		if r.atRelease = r.seen(); r.atRelease.Live {
 			r.turns.departs()
 		}
 	}
@@ -107,11 +107,11 @@ func (d *racing) AfterRelease(k *engine.Key, released scripts.ReleaseReply) {
 	}
 	if released.Ours && k.FirstWaiter() != nil && d.engine.LocalHandover > 0 {
 		r, others := ensureRace(k), released.Listeners
-		if r.before.Live {
+		if r.atRelease.Live {
 			others--
 		}
-		r.turns.stepBack(others, r.before, time.Now(), d.engine.RTT())
-		if r.before.Live && released.Listeners > 0 { // otherwise it has published nothing
+		r.turns.stepBack(others, r.atRelease, time.Now(), d.engine.RTT())
+		if r.atRelease.Live && released.Listeners > 0 { // otherwise it has published nothing
 			r.turns.published()
 		}
 		r.contended = r.contended || others > 0
@@ -130,19 +130,15 @@ func (d *racing) HoldLost(k *engine.Key, _ *engine.Hold) {
 func (d *racing) Settle(k *engine.Key) {
 	switch waits := k.FirstWaiter() != nil; {
 	case waits && (d.engine.ManyHolds || !k.Busy() && !k.Held()):
-		d.startLoop(k)
+		if r := ensureRace(k); !r.running {
+			r.running = true
+			k.Go(func() { d.run(k) })
+		}
 	case waits: // the end of that call or hold settles it
 	case k.Busy():
 		raceOf(k).look()
 	default:
 		d.drop(k)
-	}
-}
-
-func (d *racing) startLoop(k *engine.Key) {
-	if r := ensureRace(k); !r.running {
-		r.running = true
-		k.Go(func() { d.run(k) })
 	}
 }
 

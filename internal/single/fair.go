@@ -29,26 +29,22 @@ func NewFair(client rueidis.Client, c engine.Config, own queueing.Config) *engin
 	return queueing.New(newFair(client, c, own), c, own)
 }
 
-func newFair(client rueidis.Client, c engine.Config, own queueing.Config) *Fair {
-	q := &Fair{server: connect(client, c)}
-	q.Fair = scripts.NewFair(q.redis, fairSettings(c, own))
-	q.acquires = batchOf(q.server, q.Fair.Acquire, q.AcquireEach)
-	q.releases = batchOf(q.server, q.Fair.Release, q.ReleaseEach)
-	q.leaves = batchOf(q.server, q.Fair.Leave, q.LeaveEach)
-	return q
-}
-
 // mostMembers is how many waiters of one locker may follow the first of a run:
 // enough for a tenure of short sections, few enough to be named in a message.
 const mostMembers = 64
 
-func fairSettings(c engine.Config, own queueing.Config) scripts.FairSettings {
+func newFair(client rueidis.Client, c engine.Config, own queueing.Config) *Fair {
 	settings := scripts.FairSettings{Client: c.Client, WaiterTTL: own.WaiterTTL, GrantLease: own.GrantLease, Fencing: fencing(c)}
 	if c.LocalHandover > 0 {
 		settings.Members = mostMembers
 		settings.Fencing.Reserve *= c.TenureFences()
 	}
-	return settings
+	q := &Fair{server: connect(client, c)}
+	q.Fair = scripts.NewFair(q.redis, settings)
+	q.acquires = batchOf(q.server, q.Fair.Acquire, q.AcquireEach)
+	q.releases = batchOf(q.server, q.Fair.Release, q.ReleaseEach)
+	q.leaves = batchOf(q.server, q.Fair.Leave, q.LeaveEach)
+	return q
 }
 
 // Acquire takes a free key without waiters, alone or in a batch.

@@ -80,7 +80,7 @@ func newRWLock(s server, c engine.Config) *RWLock {
 func (r *RWLock) Acquire(ctx context.Context, key, owner string, lease time.Duration, reserve int64) (scripts.AcquireReply, error) {
 	f, a := r.fencing, scripts.RWLockAcquireRequest{AcquireRequest: scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease}}
 	f.Reserve *= reserve
-	w, sent := r.wish(key)
+	w, sent := r.noteWish(key)
 	if w == nil {
 		return r.acquires.do(ctx, f, a)
 	}
@@ -102,9 +102,9 @@ func (r *RWLock) AcquireBeside(ctx context.Context, key, owner, writer string, l
 	return r.RWLock.Acquire(ctx, scripts.Fencing{}, scripts.RWLockAcquireRequest{AcquireRequest: scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease}, Beside: writer})
 }
 
-// wish returns the wish of the callers that wait for key, for a call that is to note it, and what
+// noteWish returns the wish of the callers that wait for key, for a call that is to note it, and what
 // noted is then; nil: nobody waits.
-func (r *RWLock) wish(key string) (w *wish, noted int64) {
+func (r *RWLock) noteWish(key string) (w *wish, noted int64) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if w = r.waiting[key]; w != nil {
@@ -125,7 +125,7 @@ func (r *RWLock) waits(key string) bool {
 func (r *RWLock) Release(ctx context.Context, e scripts.ReleaseRequest) (scripts.ReleaseReply, error) {
 	h := scripts.RWLockReleaseRequest{ReleaseRequest: e}
 	if !r.readers {
-		if w, _ := r.wish(e.Key); w != nil {
+		if w, _ := r.noteWish(e.Key); w != nil {
 			h.Wish = wishLasts
 		}
 	}
