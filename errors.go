@@ -8,8 +8,9 @@ import (
 )
 
 // The errors of all lock kinds, for errors.Is. The errors that calls return also name the
-// key. If a context ended a call, its error is joined with one of these. Other errors that
-// waiting cannot cure (a wrong password, a missing right) match none of them.
+// key. If a context ends a call, its error is joined with one of these; if it had ended before
+// the call, the call returns its error alone. Other errors that waiting cannot cure (a wrong
+// password, a missing right) match none of them.
 var (
 	// ErrNotAcquired: another owner has the lock, or all permits are taken (semaphore), or other waiters
 	// come first (fair, rwlock). If it is known, the text says who has it, as last seen: a label (see

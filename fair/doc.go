@@ -26,10 +26,10 @@
 //	                                   ▼                            ▼
 //	                                 leave                        release
 //
-// Enter puts a fresh owner at the end of the queue. Every script that finds the lock free,
-// or frees it, also serves: it makes the first live waiter the holder and tells its locker
-// in the same step, so a grant costs one round trip. A grant carries a short first
-// lease ([WithGrantLease]); the first renewal sets the lease that the waiter asked for.
+// Enter puts a fresh owner at the end of the queue. A script that frees the lock also serves, as do
+// enters, heartbeats and first attempts that find it free: it makes the first live waiter the holder
+// and tells its locker in the same step, so a grant costs one round trip. A grant carries a short
+// first lease ([WithGrantLease]); the first renewal sets the lease that the waiter asked for.
 //
 // # The trust formula
 //
@@ -41,13 +41,17 @@
 // no heartbeat moves the deadline. The formula takes the minimum because the first renewal
 // sets the locker's lease, which may be shorter.
 //
-// A waiter first confirms a grant that comes when more than half of that time has passed,
-// that lacks a fence with fencing on, that is for a fixed or capped lease or one with a
-// [holdfast.Label], that a heartbeat found, or that comes while its locker still knows of a
-// hold. With [holdfast.WithReplicas], it confirms every grant. The confirmation is one more
-// call, which sets the lease, and the lease counts from the start of that call. So no
-// waiter believes a grant that arrives late, or that is for an owner that has lost its
-// place.
+// A waiter first confirms a grant if one of these is so:
+//   - more than half of min(grant lease, lease) has passed since that start;
+//   - it lacks a fence, with fencing on;
+//   - it is for a fixed or capped lease, or for one with a [holdfast.Label];
+//   - a call only found that the owner holds the key, as a heartbeat does after a lost message;
+//   - its locker still knows of a hold of the key;
+//   - the locker has [holdfast.WithReplicas]; or [WithConfirmedGrants], and a message brought it.
+//
+// The confirmation is one more call, which sets the lease, and the lease counts from the start of
+// that call. So no waiter believes a grant that arrives late, or that is for an owner that has
+// lost its place.
 //
 // A Redis user with the right to publish can forge a message. So the number of a waiter's
 // owner ends with digits that only its locker can make, and the locker ignores a message for
@@ -80,8 +84,8 @@
 // # Which waiters are alive
 //
 // A locker with waiters sends a heartbeat five times in [WithWaiterTTL], at least every 5 s,
-// one call for many keys. It leaves out a key if all waiters of the key entered less than
-// half that period ago, as entering counts as a heartbeat. A locker that was silent for
+// one call for many keys. It leaves out a key if all waiters of the key entered less than half the
+// time between two heartbeats ago, as entering counts as one. A locker that was silent for
 // WithWaiterTTL, by the server's clock, is dead, and its waiters are dropped when they reach
 // the front. If a waiter cannot receive its grant because its connection is closed, the
 // script passes over it in the same step, and sends nothing. The waiter keeps its place

@@ -51,7 +51,7 @@
 //	         share: the longest lease and the number of nodes
 //	check    a locker that finds no marker, or one of another process or replication ID,
 //	         writes a new one: from then on the node has no vote for the longest lease of
-//	         the deployment ([WithMaxLease]), for all lockers alike
+//	         the deployment ([WithMaxLease]), its quarantine, for all lockers alike
 //	vote     the script that acquires carries marker and replication ID in its text, and
 //	         compares both before it does anything. A node that restarted does not
 //	         know the script (caches are not kept from Redis 7 on), one that was
@@ -94,8 +94,8 @@
 // with five nodes and k = 1, one.
 //
 // A process that stands still past its deadline finds that out when it checks (Deadline,
-// Err; not if the machine slept, and its clock with it). But its next statement runs first: where
-// that matters, the resource must check a fence ([holdfast.WithFencing]).
+// Err; not if the machine slept, and its clock with it). But what it was about to do comes before that
+// check: where that matters, the resource must check a fence ([holdfast.WithFencing]).
 //
 // A fence is larger than all fences that a quorum knows of, and than the time, so that
 // fences grow even when nodes have lost their counters. The time is one on which the clocks
@@ -106,15 +106,15 @@
 //	clocks                           fences
 //	a minority is wrong              grow
 //	- and such a node loses its      a number made within the longest lease after that may
-//	  counters and votes             be smaller than the one before
-//	  immediately
+//	  counters, and votes all the    be smaller than the one before
+//	  same
 //	a quorum is wrong, and agrees    follow these clocks
 //	- and is set right               grow from there
 //	- and all nodes then lose their  go back
 //	  counters, even one by one
 //
-// A node loses its counters and votes immediately after a jump beyond [holdfast.WithFenceExpiry] and
-// back, or after a restart and a jump that ends its time without a vote.
+// A node loses its counters, and votes all the same, after a jump beyond [holdfast.WithFenceExpiry] and
+// back, or after a restart and a jump that ends its quarantine.
 //
 // Martin Kleppmann [1] holds that an algorithm which relies on bounded delays and clocks
 // must not guard correctness, since a pause or a jump of a clock lets two in. Without

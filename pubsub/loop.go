@@ -75,8 +75,8 @@ func (n *node) awaitEnd(l *link) {
 	}
 }
 
-// serve sends what the queue asks for until the connection is lost or must be given up, and returns why, and when it
-// began to.
+// serve sends what the queue asks for until the connection is lost or must be given up, and returns why, and since when
+// it has served.
 func (n *node) serve(l *link) (began time.Time, err error) {
 	select {
 	case <-l.ready:

@@ -13,8 +13,8 @@
 // removes it, so a crashed reader delays a writer by at most its lease, however many others renew
 // theirs. A holder trusts its lease until its trusted deadline, as described in package rlock.
 //
-// For that, an acquire, a release and an Inspect cost Redis a PTTL for each hold of the key: 500 of them
-// while 500 processes read.
+// To find the dead, an acquire, a release and an Inspect cost Redis a PTTL for each hold of the key: 500 of
+// them while 500 processes read.
 //
 // # Readers of one process
 //

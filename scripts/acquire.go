@@ -33,7 +33,7 @@ type AcquireReply struct {
 	// Split: perhaps nobody holds the key: owners that asked a quorum at the same time have each
 	// got some of its nodes. Never set by one node.
 	Split bool
-	// Agreed: others have agreed on this number of permits; 0: not on another.
+	// Agreed is the number of permits on which others have agreed, if it is not ours; otherwise 0.
 	Agreed int
 	// Why says more about another holder, for errors: [errs.HeldBy], or what the nodes of a
 	// quorum said. nil: it is not known whether there is one.

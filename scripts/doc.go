@@ -16,9 +16,7 @@
 // not count. An owner is client-uuid:number. A hash with another field, or with more than one,
 // is somebody's data, or a read/write lock, which has a field mode: acquires, heartbeats, Inspect and
 // ForceRelease refuse it, and nothing here changes it. The calls of [RWLock] refuse a lock in the same way.
-// The list and the sorted set of a queue name the same owners and vanish with the last of them. If all
-// waiters die, they expire a week after the last enter into an empty queue or beside Java, or heartbeat
-// that moved scores on; a turn of a Java waiter postpones that. The heartbeats expire.
+// The list and the sorted set of a queue name the same owners and vanish with the last of them.
 //
 // # The scripts
 //
@@ -82,10 +80,11 @@
 //
 // # Outcomes
 //
-// A call is done, definitely not done, or its outcome is unknown; [OutcomeOf] decides which. It
-// divides the second and the third into what waiting may cure and what it cannot cure: a proxy
-// may refuse, in words of its own, a call that the server has carried out. It can say
-// "definitely not done" because every script checks its arguments before its first write. What
+// A call is [Done], definitely not done, or its outcome is unknown; [OutcomeOf] decides which. Of the
+// second it says whether waiting may cure it ([Unavailable]) or not ([Refused]), and of the third as
+// well ([Unknown], [Doubtful]): a proxy may refuse, in words of its own, a call that the server has
+// carried out. It can say "definitely not done" because every script checks its arguments before its
+// first write. What
 // Redis may refuse also comes before that write, or the script undoes the write. So a lock
 // never stays without an expiry, unless a user lacks the rights to both PEXPIRE and HDEL.
 // Heartbeat and the calls that give up a hold or a place do their work and then serve the next

@@ -150,6 +150,8 @@ func (r *Redis) write(ctx context.Context, s script, keys int, args ...string) (
 // sender sends a command and returns its reply.
 type sender func(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult
 
+// invokeBy is invoke by another sender, also on a Redis Cluster. It explains the error, and notes
+// the client's rights.
 func (r *Redis) invokeBy(ctx context.Context, do sender, s script, keys int, args []string) (rueidis.RedisMessage, error) {
 	s = withMistake(s)
 	if r.Cluster != nil {
@@ -225,8 +227,8 @@ func (r *Redis) callError(ctx context.Context, err error) error {
 // server. The client is not closed, although rueidis says so, and the call may have run.
 var errSwitched = errors.New("the client switched to another server during the call")
 
-// explained adds to the error of a call that Redis sends to another server, and gives
-// others the error of package holdfast. It removes what Redis repeats of the call.
+// explained says what is wrong with the client if Redis sends its call to another server (MOVED,
+// ASK), and gives other errors that of package holdfast. It removes what Redis repeats of the call.
 func explained(err error) error {
 	if err == nil { // the usual case allocates nothing
 		return nil

@@ -11,7 +11,7 @@
 //
 // # What is authoritative
 //
-// Redis says which owners have permits: a sorted set under the key's own name has an entry for each,
+// Redis says which owners have permits: a sorted set under the key's own name has a member for each,
 // whose score is the end of its lease on the clock of the server. An owner has its permit while its
 // score is later than that clock. No client's clock counts. A hash, holdfast_permits:{key},
 // has the number of permits, and what people see about the owners. The holder itself knows how long
@@ -37,7 +37,7 @@
 //     asks next finds that the lease has ended, and waiters of other processes ask when it should
 //     have.
 //   - The holder's process is paused: its lease ends meanwhile. A renewal that comes late finds it
-//     ended, and never brings it back, even if its entry is still there.
+//     ended, and never brings it back, even if its member is still there.
 //   - A reply is lost: repeating is harmless; an acquire is undone, and a tombstone keeps one that
 //     arrives later from taking a permit.
 //   - A message is lost, the subscription drops: waiters look again when the subscription is

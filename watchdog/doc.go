@@ -60,13 +60,13 @@
 //
 // # How it works
 //
-// A heap holds pointers to the holds by what comes next: the next attempt, or the trusted deadline of a hold that is not
-// renewed, or whose call is under way or waits for another to return. If a deadline moves meanwhile, it is looked up when the
-// old one comes.
+// A heap has each hold at the instant of what comes next: its next attempt; or its trusted deadline, if it is not
+// renewed, or as long as its call is under way or waits for another to return. If a deadline moves meanwhile, that is
+// noticed when the old one comes.
 //
-// The scheduler sleeps until the earliest of them, or until the time limit of a call. Watch and Forget wake it only when
-// that instant becomes earlier. Short holds, which are forgotten long before they are due, cost two steps at the end of
-// the heap under one mutex and nothing else.
+// The scheduler sleeps until the earliest of them, or until the time limit of a call. Watch wakes it only if that
+// instant becomes earlier, Forget never does. Short holds, which are forgotten long before they are due, cost two steps
+// at the end of the heap under one mutex and nothing else.
 //
 // Once a hold is due, all that are due within Lease/30 are renewed, batch after batch, up to eight in
 // parallel; the goroutine of a call that has returned takes the next batch. So client and server wake up a

@@ -14,8 +14,8 @@ import (
 const retry = time.Second // after a refusal by Redis
 
 // Elector is a [gocron.Elector]: a candidate of an election, whose leader runs all jobs. It
-// leads until [Elector.Close], its death, or the loss of the lock, and then campaigns again. Safe
-// for concurrent use.
+// leads until [Elector.Close] or its death. After a loss of the lock, it campaigns again. Safe for
+// concurrent use.
 //
 // At a change of the leader, a due time may be skipped, or run twice if clocks differ.
 type Elector struct {

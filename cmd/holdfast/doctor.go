@@ -58,7 +58,7 @@ func newDoctor(s *server) *cobra.Command {
 		Long: `Doctor looks at the version, settings, memory, replicas, clock and rights of the server, on a
 Redis Cluster of every master, of a Sentinel set also at the Sentinels, and tries what locks
 do. It changes no lock. With KEY, the name of a lock, it also looks whether the user may use
-that key. What it may not ask itself, it tells; that is no failure.
+that key. A question that its user may not ask becomes a note, not a failure.
 
 HURTS is what breaks a promise of the locks on a server that lives, or ends them soon; a note
 is advice, such as what a server forgets when it dies, or what cannot be had there.

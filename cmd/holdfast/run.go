@@ -46,7 +46,7 @@ func newRun(s *server) *cobra.Command {
 		Short: "Run a command while holding a lock",
 		Long: `Run waits for the lock KEY, holds it while COMMAND runs, and exits with the status of
 COMMAND, or with 128 and the number of the signal that ended it. The lock is free again
-when holdfast exits, or one lease after its machine has died.
+when holdfast exits, or within one lease if it is killed or Redis does not answer then.
 
 The command has the input, output, terminal and process group of holdfast. Signals INT,
 TERM, HUP, QUIT, USR1 and USR2 go on to it. If the lock is lost, the command gets TERM and,
@@ -54,7 +54,7 @@ if it still runs after --kill-after, KILL. If holdfast itself is killed, Linux k
 command too, unless that changes its user, as sudo does.
 
 With --at-least, no other run of KEY with that flag begins for the given time, even if
-COMMAND has ended: so a job that is due on many machines runs once, and then choose a time
+COMMAND has ended: so a job that is due on many machines runs once. For that, choose a time
 longer than their clocks can differ, and shorter than that between two due times.
 
 Exit statuses of holdfast itself:
@@ -100,7 +100,7 @@ Exit statuses of holdfast itself:
 	f.StringVar(&r.fenceEnv, "fence-env", "", "`NAME` of a variable with a number for the command, larger than all earlier ones of this lock")
 	f.DurationVar(&r.killAfter, "kill-after", 5*time.Second, "`TIME` between TERM and KILL when the lock is lost, or --max-hold over")
 	f.DurationVar(&r.atLeast, "at-least", 0, "`TIME` from the start of holdfast for which the job counts as done, on all machines, even if it ends before; needs --try, or a shorter --wait")
-	f.DurationVar(&r.maxHold, "max-hold", 0, "`TIME` after which holdfast ends the command, and frees the lock in any case")
+	f.DurationVar(&r.maxHold, "max-hold", 0, "`TIME` after which holdfast ends the command; the lock is free at the latest --kill-after and 10 s later")
 	f.IntVar(&r.permits, "permits", 0, "let `N` commands run at once, each with a permit of KEY; all users of KEY must choose alike, until resize sets a number for all")
 	f.BoolVar(&r.read, "read", false, "let all commands with --read run at once, and none beside one with --write")
 	f.BoolVar(&r.write, "write", false, "run alone, beside no command with --read or --write; all users of KEY must use one of them")

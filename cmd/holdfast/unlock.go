@@ -26,7 +26,8 @@ takes back all permits of a semaphore, and takes a read/write lock from its writ
 readers. A holder learns of that at its next renewal, within a third of
 its lease, or never if its lease is fixed: until then it goes on, beside the next holder.
 
-The exit status is 1 if the lock was free, or if the answer was not yes.`,
+The exit status is 1 if the lock was free, the answer was not yes, or another holder had come
+meanwhile.`,
 		Args: oneKey,
 		RunE: func(c *cobra.Command, args []string) error {
 			return s.with(c.Context(), func(ctx context.Context, client rueidis.Client, o operators) error {

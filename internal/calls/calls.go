@@ -44,8 +44,8 @@ func (c *Calls) Block() { c.block = true }
 func (c *Calls) PerServer(of func(name string) string) { c.serverOf = of }
 
 // Timeout is how long one call to Redis may take (and a quarter more): a third of a
-// lease, as a hold that takes longer to come is worth little, and at most 5 s; but 100 ms
-// where the lease allows it.
+// lease, as a hold that takes longer to come is worth little; at most 5 s, and at least
+// 100 ms, or three quarters of the lease if that is less.
 func Timeout(lease time.Duration) time.Duration {
 	return min(max(lease/3, min(100*time.Millisecond, lease*3/4)), 5*time.Second)
 }

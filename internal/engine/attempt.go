@@ -23,7 +23,7 @@ type Attempt struct {
 	Remaining time.Duration // of another's lease, if another holds the key
 	Split     bool          // several asked at the same time, and perhaps none holds the key
 	Why       error         // the backend's reason, which matches ErrNotAcquired; nil: it gives none
-	Err       error         // why there was no answer
+	Err       error         // why there is no result: no answer, a refusal, ErrTooLate, or it was not sent
 	Orphan    *Orphan       // what it may have left in Redis; nil: nothing
 }
 
@@ -43,8 +43,8 @@ func (a Attempt) Failure() error {
 	return holdfast.ErrNotAcquired
 }
 
-// Try makes one attempt. If it may have been carried out, or its reply came too late, it leaves an
-// orphan, which the caller must undo.
+// Try makes one attempt, which reserves that many fences. If it may have been carried out, or its reply
+// came too late, it leaves an orphan, which the caller must undo.
 func (e *Engine) Try(ctx context.Context, k *Key, t Terms, reserve int64) Attempt {
 	a, start := acquiring{e, k.Name, e.NewOwner(), t, reserve}, time.Now()
 	reply, err := scripts.AcquireReply{}, errHeldBack

@@ -23,8 +23,8 @@ type Backend interface {
 	SetEntries(ctx context.Context, name, owner string, entries scripts.Entries) (ours bool, err error)
 	// Renew extends the expiry of many holds; one answer for each.
 	Renew(ctx context.Context, lease time.Duration, names, owners []string, answers []scripts.Answer) error
-	// Abandoned reports an owner that may still be in Redis, and that the engine will no
-	// longer release.
+	// Abandoned reports an owner whose hold was lost, or that the engine gives up releasing.
+	// Redis may still have it.
 	Abandoned(name, owner string)
 
 	// Inspect returns the state of name, without the key.

@@ -27,13 +27,13 @@ type Discipline interface {
 	// WaitError says why a wait that ends now fails. With a nil w, it says so of an attempt
 	// without a wait.
 	WaitError(k *Key, w *Waiter) error
-	// Next removes and returns the waiter that gets h after a section of it, or nil.
+	// Next removes and returns the waiter that gets h now that a section of it has ended, or nil.
 	Next(k *Key, h *Hold) *Waiter
 	// BeforeRelease: a hold of the key is about to be released in Redis.
 	BeforeRelease(k *Key)
 	// AfterRelease: that attempt has ended.
 	AfterRelease(k *Key, released scripts.ReleaseReply)
-	// HoldLost: h, until now a hold of k, is lost.
+	// HoldLost: h, a hold of k until now or until its release began, is lost, or that release has failed.
 	HoldLost(k *Key, h *Hold)
 	// Settle starts the next waiter, or drops a key that is no longer needed. It follows
 	// the end of each call for the key, and of each of its holds.

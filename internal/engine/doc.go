@@ -27,8 +27,9 @@
 // the key: they race with other processes (package racing), or stand in a queue in Redis (package
 // queueing). What these keep for a key, a waiter and a hold is opaque to the engine.
 //
-// A key has one hold. With [Config.ManyHolds] it has as many as Redis grants: a caller makes a first
-// attempt unless others wait here, and the discipline serves waiters while the key is held here.
+// A key has one hold. With [Config.ManyHolds], as for semaphores and readers, it has as many as Redis
+// grants. There a caller makes a first attempt unless others wait here, and the discipline serves
+// waiters also while the key is held here.
 //
 // # How a reader acquires
 //
@@ -53,15 +54,17 @@
 //
 // # When a call to Redis fails
 //
-//	definitely not done   a wait repeats the attempt after a pause, until MaxOutage
-//	unknown               an acquire is undone in the background (its owner leaves a
-//	                      tombstone) and tried again by a new owner; a release, a
-//	                      renewal and setting entries are repeated, which is harmless; a hold
-//	                      whose renewals got no answer is released in the background
-//	refused               the waiters get the error: waiting cannot cure it; release and
-//	                      undo go on in the background, as it may end before a lease
-//	doubtful              refused in words that no Redis has, as a proxy's: the waiters get
-//	                      the error, and the call is undone or repeated as an unknown one
+// By its [scripts.Outcome]:
+//
+//	Unavailable  definitely not done: a wait repeats the attempt after a pause, until MaxOutage
+//	Unknown      it may have run: an acquire is undone in the background (its owner leaves a
+//	             tombstone) and tried again by a new owner; a release, a renewal and setting
+//	             entries are repeated, which is harmless; a hold whose renewals got no answer
+//	             is released in the background
+//	Refused      definitely not done: the waiters get the error, as waiting cannot cure it;
+//	             release and undo go on in the background, as it may end before a lease
+//	Doubtful     refused in words that no Redis has, as a proxy's: the waiters get the error,
+//	             and the call is undone or repeated as an unknown one
 //
 // Every call is bounded in time (package calls). A caller that goes away leaves nothing behind:
 // its attempt is undone, and a lease that it got meanwhile goes to the next waiter.

@@ -13,7 +13,7 @@ import (
 
 // Config configures an engine. [Configure] makes it, a lock kind completes it, and [Config.Check] checks it.
 type Config struct {
-	holdfast.Settings               // with Fencing, a hold without a fence is not enough
+	holdfast.Settings               // the options of the locker
 	Kind              string        // the lock kind's name, the prefix of New's errors
 	Client            string        // the locker's id, the prefix of its owners
 	Longest           time.Duration // of the leases of a deployment; 0: no limit

@@ -15,9 +15,9 @@ import (
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
-// Hold is one hold of a key in Redis. Several sections may run in it in turn (local
-// handover); the field in Redis stays that of the first. Hold, section and Key are
-// small, as services hold 100 000 of them.
+// Hold is one hold of a key in Redis. Several sections may run in it: in turn (local handover),
+// or at the same time (readers). They share its owner, and so its field in Redis. Hold, section
+// and Key are small, as services hold 100 000 of them.
 type Hold struct {
 	watchdog.Lease
 	watchdog *watchdog.Watchdog[*Hold] // set by NewHold

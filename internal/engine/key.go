@@ -23,8 +23,9 @@ type Key struct {
 // NewKey returns the state of a key that is neither held nor wanted here.
 func (e *Engine) NewKey(name string) *Key { return &Key{shard: e.shardOf(name), Name: name} }
 
-// beginCall begins a call for the key of a name, and returns its state, made if need be. Close waits for the
-// call: until finishCall, or, where EndCall ends it, until Calls.End. The shard's mutex is held, and the shard is not closed.
+// beginCall begins a call for the key of a name, and returns the key's state, made if need be. Close waits
+// for the call until finishCall, or until EndCall and then Calls.End. The shard's mutex is held, and the
+// shard is not closed.
 func (e *Engine) beginCall(sh *shard, name string) *Key {
 	k := sh.keys[name]
 	if k == nil {
@@ -42,9 +43,10 @@ func (k *Key) Go(f func()) {
 	k.engine.Calls.Background(f)
 }
 
-// EndCall ends a call for the key that was under way, and settles the key. It belongs under the same mutex
-// as the change that the call makes, without an Unlock between: whoever sees that change sees no call. For
-// a call of beginCall, Calls.End must follow, once its caller has no more to do; for one of Go, it must not.
+// EndCall ends a call for the key that was under way, and settles the key. Do not unlock the key's mutex
+// between the change that the call makes and EndCall: whoever sees the change must not see the call any
+// more. After EndCall, a call of beginCall needs Calls.End, once its caller has no more to do; one of Go
+// must not have it.
 func (k *Key) EndCall() {
 	k.calls--
 	k.engine.discipline.Settle(k)

@@ -80,8 +80,8 @@ func (e *Engine) lock(ctx context.Context, key string, wait time.Duration, opts 
 // way: a crowd must not ask for what only a few can get.
 const mostAtOnce = 256
 
-// tryOrWait makes the first attempt, or adds a waiter and returns it, so that the frame
-// of tryOrWait is gone during the wait.
+// tryOrWait re-enters a lease, shares a hold or makes the first attempt. If the caller must wait, it
+// returns a waiter, for await: so the frame of tryOrWait is gone during the wait.
 func (e *Engine) tryOrWait(ctx context.Context, name string, t Terms, onPlace func(int), wait bool) (lease *holdfast.Lease, k *Key, w *Waiter, err error) {
 	if ctx.Err() != nil {
 		return nil, nil, nil, errs.DoneBefore(ctx)

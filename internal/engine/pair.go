@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
-// Pair makes two engines the halves of a read/write lock, before either is used. A reader may be
-// the caller of a writer, but not the other way round. They share the observer and the clock of the
+// Pair makes two engines the halves of a read/write lock, before either is used. A writer may be
+// the caller of a reader, but not the other way round. They share the observer and the clock of the
 // writers, and one warning of eviction. The writers close the readers as well.
 func Pair(readers, writers *Engine) {
 	readers.writers, writers.readers = writers, readers

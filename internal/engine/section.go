@@ -84,7 +84,7 @@ func (s *section) end(why error) bool {
 	return true
 }
 
-// notify lets unlocking the shard notify the listeners that the entry has ended. The key's mutex is held.
+// notify has the shard's next Unlock tell the listeners that the entry has ended. The key's mutex is held.
 func (en *entry) notify(why error) {
 	if l := en.listeners; l != nil && !en.endedEarly {
 		k := en.key()

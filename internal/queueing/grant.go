@@ -28,8 +28,8 @@ func (d *queued) receive(name, message string) {
 }
 
 // routeGrant handles what a reply or a message says about the next holder of key. A grant in a
-// message shows that other processes had their turn; a grant in the reply to a call of
-// this process comes before all others.
+// message shows that other processes had their turn (queue.foreign); a grant in the reply to a
+// release of this process shows that none had, see noteGrant.
 func (d *queued) routeGrant(name string, reply scripts.FairReply, byMessage bool) {
 	d.engine.With(name, func(k *engine.Key) {
 		if q := queueOf(k); q != nil {

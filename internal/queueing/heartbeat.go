@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Heartbeats keep the places of waiters: one call for all keys of a locker, five times in
+// Heartbeats keep the places of waiters: one call for up to 50 keys of a server, five times in
 // the time after which the locker would count as dead. A heartbeat also gives a free key
 // to its next waiter, and finds a grant whose message was lost. Each heartbeat names the
 // oldest waiter of a key, to check that the queue is still there. It names all waiters when
@@ -191,7 +191,7 @@ func (q *queue) nextHeartbeats() (asked []scripts.HeartbeatRequest) {
 	if fresh {
 		q.refreshed = now
 	}
-	for w := range q.key.All() { // the oldest first: its place is that of all
+	for w := range q.key.All() { // the oldest first: if it has its place, the others have theirs
 		t := ticketOf(w)
 		if t == nil || !t.entered {
 			continue

@@ -27,8 +27,8 @@
 //	   └─ enough cannot say yes ──────┴─ ends          end.go             release_each
 //
 // A round returns as soon as its result is certain. Nodes that answer later, or never, still
-// belong to the hold: hold.go keeps, for each node, the state of the hold there (not asked,
-// asked, present) and how many acquires may still put it there.
+// belong to the hold: hold.go keeps, for each node, the state of the hold there (absent, asked,
+// present, minted) and how many acquires may still put it there.
 //
 // # The end of a hold
 //

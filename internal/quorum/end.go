@@ -14,8 +14,8 @@ import (
 
 // Release ends a hold on all nodes that were ever asked for it, whatever they answered. It
 // waits until a quorum has answered. The other nodes end the hold in the background, where
-// attempts go on for as long as the hold could last. In doubt, the hold was acquired too late: a
-// failed round has already given itself up.
+// attempts go on for as long as the hold could last. In doubt, the owner is that of a round whose
+// caller has left, or whose result came too late: a failed round has already given itself up.
 func (q *Quorum) Release(ctx context.Context, e scripts.ReleaseRequest) (scripts.ReleaseReply, error) {
 	h := q.holdOf(e.Owner)
 	if h == nil {
@@ -113,8 +113,8 @@ func (h *hold) outcome(q *Quorum) (reply scripts.ReleaseReply, enough, all bool)
 	return reply, reply.Ours || h.notOurs >= q.lostAt(), all
 }
 
-// end makes one attempt to end a hold that is over on a node, after the acquires of it that
-// are flying there. It returns immediately. Close waits for it, unless it has begun.
+// end makes one attempt to end, on a node, a hold that is over, after the acquires of it that are
+// flying there. It returns immediately. Close waits for the attempt, unless Close came before it.
 func (n *node) end(h *hold, done func(*node, endReply, error)) {
 	end := ending{h, done}
 	if n.q.short.Begin() {

@@ -37,7 +37,7 @@ func (d *racing) usualReleases(k *engine.Key) *calls.Average {
 }
 
 func (d *racing) Join(k *engine.Key, w *engine.Waiter) engine.Ticket {
-	if d.engine.ManyHolds && !k.HasSharedAttempt(w.Terms) { // nobody else need be about to begin the loop
+	if d.engine.ManyHolds && !k.HasSharedAttempt(w.Terms) { // perhaps no call is under way whose end begins the loop
 		d.Settle(k)
 	}
 	return nil
@@ -48,7 +48,7 @@ func (d *racing) JoinFirst(k *engine.Key, _ *engine.Waiter, a engine.Attempt) {
 	a = k.NoteResult(a)
 	r.outage = r.outage.Note(a)
 	r.contended, r.why = r.contended || a.Err == nil, a.Why
-	if d.engine.ManyHolds { // there may be others
+	if d.engine.ManyHolds { // several first attempts may each leave one
 		d.engine.Undo(a.Orphan)
 	} else {
 		r.orphan = a.Orphan

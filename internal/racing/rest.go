@@ -46,9 +46,12 @@ func (d *racing) called(k *engine.Key, r *race) bool {
 }
 
 // rest sleeps until there is a reason for the next attempt, and reports whether that was a
-// message. A release of another process is a reason; after stepping back, the last of those that
-// it lets pass. Others are a release of ours that nobody else listens to, a new subscription, the
-// moment until, and that nobody waits any more.
+// message. The reasons:
+//   - a release of another process; after stepping back, the last of those that it lets pass;
+//   - r.probe: a release of ours after which it does not step back, or a lost hold;
+//   - a new subscription;
+//   - the moment until, or before that a probe by the clock, of turns or without messages;
+//   - nobody waits any more.
 func (d *racing) rest(k *engine.Key, r *race, before pubsub.State, until time.Time) (notified bool) {
 	blind := time.Now().Add(probeWithoutMessages)
 	last, due := before.Messages, time.Time{}

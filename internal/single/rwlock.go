@@ -17,7 +17,7 @@ import (
 
 const (
 	// wishLasts is how long a process counts as waiting after its last attempt. If its turn has
-	// come, others leave it a lock that is free for a third of that.
+	// come, others leave a free lock to it for a third of that.
 	wishLasts = 3 * time.Second
 	// wishAgain is how often a process that waits tries again, which renews its wish.
 	wishAgain = time.Second
