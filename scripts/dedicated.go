@@ -159,7 +159,7 @@ func (r *Redis) sendAndWait(ctx context.Context, renewal bool, key, asking strin
 	}
 	pool, client := r.pool(addr)
 	cmd = cmd.Pin() // it may be sent again
-	send := func(on doer, wait rueidis.Completed) []rueidis.RedisResult {
+	send := func(ctx context.Context, on doer, wait rueidis.Completed) []rueidis.RedisResult {
 		if asking != "" && client != r.client {
 			return on.DoMulti(ctx, r.client.B().Arbitrary("ASKING").Build(), cmd, wait)
 		}
@@ -180,7 +180,7 @@ func (r *Redis) sendAndWait(ctx context.Context, renewal bool, key, asking strin
 		return nil, errNoConnection
 	}
 	wait := r.client.B().Arbitrary("WAIT", decimal(int64(r.Replicas)), millis(r.ReplicaTimeout)).Build() // Wait() would want a connection of its own
-	replies := send(client, wait)
+	replies := send(ctx, client, wait)
 	if refusedByReplica(replies) {
 		r.redial(ctx)
 	}
@@ -194,9 +194,13 @@ type doer interface {
 // onDedicated sends on a dedicated connection, for which it waits at most patience. One that a
 // replica refuses was dialled before the server lost its place, and nothing was done. It is
 // closed, and the next one is tried, as many as may be idle there.
-func (r *Redis) onDedicated(ctx context.Context, patience time.Duration, pool *connections, client rueidis.Client, send func(doer, rueidis.Completed) []rueidis.RedisResult) ([]rueidis.RedisResult, error) {
+func (r *Redis) onDedicated(ctx context.Context, patience time.Duration, pool *connections, client rueidis.Client, send func(context.Context, doer, rueidis.Completed) []rueidis.RedisResult) ([]rueidis.RedisResult, error) {
 	bounded, done := context.WithTimeout(ctx, patience)
 	defer done()
+	// A call whose deadline shows is alone on its connection. Others would leave the connection in another mode, in
+	// which rueidis sends commands when it is given back, and panics if a server refuses those (MISCONF, BUSY).
+	shown, stop := context.WithTimeout(ctx, 2*r.Patience+r.ReplicaTimeout)
+	defer stop()
 	wait := r.client.B().Wait().Numreplicas(int64(r.Replicas)).Timeout(r.ReplicaTimeout.Milliseconds()).Build().Pin()
 	try := func() (replies []rueidis.RedisResult, stale bool, err error) {
 		conn, err := pool.borrow(bounded, client)
@@ -204,7 +208,7 @@ func (r *Redis) onDedicated(ctx context.Context, patience time.Duration, pool *c
 			return nil, false, err
 		}
 		defer conn.giveBack()
-		replies = send(conn, wait)
+		replies = send(shown, conn, wait)
 		if stale = refusedByReplica(replies); stale {
 			conn.Close()
 		}

@@ -3,6 +3,7 @@ package scripts
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -36,15 +37,31 @@ func (r *Redis) onReplicas(ctx context.Context, s script, keys int, args []strin
 		case err != nil || have < int64(r.Replicas):
 			shortfall = notReplicated{have, r.Replicas, err}
 		}
-		if re, ok := answer.Error().(*rueidis.RedisError); ok && !re.IsNoScript() { // otherwise the same node gets the text
-			next, _ = re.IsAsk()
-			if _, moved := re.IsMoved(); moved && r.Cluster != nil {
-				r.moved(ctx, args[0])
-			}
+		if err := answer.Error(); err != nil && r.Cluster != nil && !noScript(err) { // otherwise the same node gets the text
+			next = r.redirected(ctx, args[0], err)
 		}
 		return answer
 	}, s, keys, args)
 	return reply, shortfall, err
+}
+
+// redirected returns the node that ASK has named, otherwise "". It has the client learn where the key
+// is if another node has it, if that is not known, or if the node did not answer, as one that has died.
+func (r *Redis) redirected(ctx context.Context, key string, err error) (next string) {
+	re, answered := err.(*rueidis.RedisError)
+	unknown := !answered
+	if answered {
+		_, moved := re.IsMoved()
+		next, _ = re.IsAsk()
+		unknown = moved || re.IsClusterDown() || next != "" && r.client.Nodes()[next] == nil
+	}
+	if unknown {
+		brief, done := context.WithCancel(ctx) // rueidis repeats the question until a node answers
+		defer done()
+		defer time.AfterFunc(r.Patience/2, done).Stop()
+		r.moved(brief, key)
+	}
+	return next
 }
 
 // notReplicated is why a write does not count: too few replicas confirmed it, or err kept
