@@ -33,6 +33,7 @@ func Run(t *testing.T, k locktest.Kind) {
 	t.Run("F25_Replicas", func(t *testing.T) { testReplicas(t, k) })
 	if !k.Permits && !k.ReadWrite { // it makes locks by hand
 		t.Run("Locks", func(t *testing.T) { testLocks(t, k) })
+		t.Run("F26_ReplicasOfADeadMaster", func(t *testing.T) { testReplicasOfADeadMaster(t, k) })
 	}
 }
 
@@ -308,4 +309,20 @@ func testReplicas(t *testing.T, k locktest.Kind) {
 	cycle()
 	c.Failover(t, c.Owner(t, key))
 	cycle()
+}
+
+// A locker that has never waited, and whose calls go out on connections of their own, finds the new master.
+func testReplicasOfADeadMaster(t *testing.T, k locktest.Kind) {
+	c := redistest.StartCluster(t, 3, 2)
+	l := k.Open(t, c.Client(t), locktest.Options{Lease: locktest.Long, Replicas: 1, ReplicaTimeout: time.Second})
+	lease, err := l.TryLock(locktest.Bounded(t), "{k}1")
+	require.NoError(t, err)
+	master := c.Owner(t, "{k}1")
+	master.Kill()
+	c.AwaitPromoted(t, master)
+	locktest.Await(t, func() bool {
+		another, err := l.TryLock(locktest.Bounded(t), "{k}2")
+		return err == nil && another.Unlock(locktest.Bounded(t)) == nil
+	})
+	require.NoError(t, lease.Unlock(locktest.Bounded(t)))
 }
