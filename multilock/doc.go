@@ -67,7 +67,7 @@
 //
 // The guard does not see a node's memory being rolled back in place, as run id and marker
 // come back with it: by a snapshot of its virtual machine, DEBUG RELOAD NOSAVE or DEBUG
-// LOADAOF (off by default). Before clients can reach such a node again, restart its
+// LOADAOF (off by default), or two SWAPDBs. Before clients can reach such a node again, restart its
 // redis-server or delete the key holdfast_node there: both begin a quarantine. A backup is
 // safe, as restoring it needs a restart.
 //
@@ -75,7 +75,8 @@
 //
 // Two leases of a key are never both alive as long as the nodes' clocks do not jump,
 // whatever else happens to any number of nodes: they may be unavailable, stand still,
-// restart, be emptied or promoted. Clocks may differ; they must run at rates that differ by
+// restart, be emptied, or promoted once the old master takes no more writes (otherwise two servers
+// vote as one node). Clocks may differ; they must run at rates that differ by
 // at most 1 %.
 //
 // If a node's clock jumps ahead, the lease is gone there, and the node votes for another.

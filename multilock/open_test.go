@@ -212,6 +212,7 @@ func TestOpenChecks(t *testing.T) {
 		{with(func(o *rueidis.ClientOption) { o.ReplicaOnly = true }), nil, "Open: node 1: " + rueidis.ErrReplicaOnlyNotSupported.Error()},
 		{[]rueidis.ClientOption{one}, []holdfast.Option{nil}, "Open: option is nil"},
 		{[]rueidis.ClientOption{one}, []holdfast.Option{multilock.WithClockFaults(1)}, "WithClockFaults: 1 of 1 nodes"},
+		{[]rueidis.ClientOption{one}, []holdfast.Option{holdfast.WithFencing(), holdfast.WithFenceExpiry(time.Second)}, "WithFenceExpiry: 1s is shorter than WithMaxLease, 30s"},
 	} {
 		_, err := multilock.Open(c.nodes, c.opts...)
 		require.ErrorContains(t, err, c.says)

@@ -97,6 +97,8 @@ func configure(function string, nodes int, opts []holdfast.Option) (c engine.Con
 	switch {
 	case c.Lease > c.Longest:
 		err = errs.Invalid("multilock: WithLease: %v is longer than WithMaxLease, %v", c.Lease, c.Longest)
+	case c.Fencing && *c.FenceExpiry > 0 && *c.FenceExpiry < c.Longest: // a number may be most of a longest lease ahead of the clocks
+		err = errs.Invalid("multilock: WithFenceExpiry: %v is shorter than WithMaxLease, %v", *c.FenceExpiry, c.Longest)
 	case o.ClockFaults < 0 || o.ClockFaults > most:
 		err = errs.Invalid("multilock: WithClockFaults: %d of %d nodes, 0 to %d are allowed", o.ClockFaults, nodes, most)
 	case o.NodeTimeout < time.Millisecond:

@@ -75,6 +75,32 @@ func TestG10_QuorumsThatMeetInOneNode(t *testing.T) {
 	})
 }
 
+// Numbers that were reserved and not given back are lost. They must not carry later ones so far ahead of the
+// clocks that nodes which have forgotten fall behind.
+func TestG10_ReservedNumbersAreNotFarAhead(t *testing.T) {
+	inBubble(t, 3, func(t *testing.T, r *harness) {
+		x := r.warm(fencing)
+		x.cutOff(2)
+		a, err := x.Acquire(t.Context(), "k", ownX, lease, 2*lease.Microseconds())
+		require.NoError(t, err)
+		require.True(t, a.OK)
+		reply, err := x.Release(t.Context(), scripts.ReleaseRequest{Key: "k", Owner: ownX})
+		require.NoError(t, err)
+		require.True(t, reply.Ours)
+		last := r.fenceOf(x, ownO, true).Fence
+		require.Greater(t, last, a.FenceEnd)
+
+		y := r.client(fencing)
+		y.cutOff(1)
+		for _, n := range []int{0, 1} {
+			r.do(n, "FLUSHALL")
+		}
+		_, _ = y.Acquire(t.Context(), "other", ownY, lease, 1) // begins the time of node 0 without a vote
+		time.Sleep(lease + lease/20)
+		require.Greater(t, r.fenceOf(y, ownO, true).Fence, last)
+	})
+}
+
 // writesBack distinguishes an owner's write-back from other calls, such as late ones of an
 // earlier round.
 func writesBack(owner string) func(cmd []string) bool {

@@ -42,7 +42,7 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	q.checkNodes(ctx)
 	h := q.newHold(key, owner, lease)
 	r := &round{
-		q: q, hold: h, reserve: reserve,
+		q: q, hold: h, reserve: max(1, min(reserve, q.Longest.Microseconds()/8)), // see maxSkew
 		replies: make([]scripts.NodeReply, len(q.nodes)), errs: make([]error, len(q.nodes)),
 	}
 	q.holds.Store(owner, h) // so that a caller that leaves during the round can give it up by the owner
