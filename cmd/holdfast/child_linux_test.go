@@ -111,3 +111,15 @@ func TestRunAsProcess1(t *testing.T) {
 	inside("run", key, "--", "sh", "-c", "kill -INT $$").exits(130)
 	require.Empty(t, strings.TrimSpace(first.err.String()))
 }
+
+// The command has left the process group of holdfast: Ctrl-C reaches it through holdfast.
+func TestTerminalSendsNothingToAnotherGroup(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	const script = `trap 'echo got it; exit 4' INT; echo started; while :; do sleep 0.05; done`
+	p := startInTerminal(t, command(t, s.Addr(), "run", key, "--", "setsid", "sh", "-c", script))
+	p.shows("started")
+	p.types(ctrlC)
+	p.shows("got it")
+	require.ErrorContains(t, p.cmd.Wait(), "exit status 4")
+}

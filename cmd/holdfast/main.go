@@ -27,16 +27,18 @@ import (
 // The exit statuses of holdfast itself. Where sysexits.h has one that fits, it is that, as
 // for flock(1).
 const (
-	statusNo          = 1   // the answer is no, such as "it was free already"
-	statusUsage       = 64  // EX_USAGE
-	statusAway        = 69  // EX_UNAVAILABLE
-	statusRefused     = 70  // EX_SOFTWARE: an error that waiting cannot cure
-	statusNotAcquired = 75  // EX_TEMPFAIL
-	statusLost        = 79  // the first one after those of sysexits.h
-	statusHurts       = 80  // doctor has found what hurts locks
-	statusNotRunnable = 126 // as shells say it
-	statusNotFound    = 127 // as shells say it
-	statusSignal      = 128 // and the number of the signal
+	statusNo          = 1            // the answer is no, such as "it was free already"
+	statusUsage       = 64           // EX_USAGE
+	statusAway        = 69           // EX_UNAVAILABLE
+	statusRefused     = 70           // EX_SOFTWARE: an error that waiting cannot cure
+	statusNotAcquired = 75           // EX_TEMPFAIL
+	statusLost        = 79           // the first one after those of sysexits.h
+	statusHurts       = 80           // doctor has found what hurts locks
+	statusNotRunnable = 126          // as shells say it
+	statusNotFound    = 127          // as shells say it
+	statusSignal      = 128 + killed // and the number of the signal, as shells say it
+
+	killed = 256 // added to the status of a process that a signal has ended: the system leaves it out
 )
 
 // failure is an error with its exit status. All other errors are of usage.

@@ -97,7 +97,10 @@ func startCommand(t *testing.T, c *exec.Cmd) *program {
 	require.NoError(t, err)
 	out, w, err := os.Pipe() // its end tells that the child has ended as well
 	require.NoError(t, err)
-	c.Stdout, c.Stderr = w, &p.err
+	c.Stdout = w
+	if c.Stderr == nil {
+		c.Stderr = &p.err
+	}
 	require.NoError(t, c.Start())
 	require.NoError(t, w.Close())
 	require.NoError(t, out.SetReadDeadline(time.Now().Add(redistest.Patience)))

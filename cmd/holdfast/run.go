@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -36,6 +37,7 @@ type run struct {
 	child   *exec.Cmd
 	status  syscall.WaitStatus    // of the child, at its end
 	tooLong bool                  // the child was ended because --max-hold had passed
+	saying  sync.WaitGroup        // what say prints
 	renewal atomic.Pointer[error] // that of the last renewal
 }
 
@@ -162,6 +164,8 @@ func (r *run) run(o rueidis.ClientOption) error {
 			signal.Notify(signals, s)
 		}
 	}
+	// A write to a standard error that nobody reads any more fails, and does not end holdfast.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	h, err := r.acquireUnless(signals, o)
 	if err != nil {
 		return err
@@ -175,11 +179,12 @@ func (r *run) run(o rueidis.ClientOption) error {
 	}
 	h.begun = true
 	for _, s := range before(signals) { // the terminal did not send them to the child
-		_ = r.child.Process.Signal(s)
+		r.signal(s)
 	}
 	r.watch(h.lease, signals)
 
 	err = h.end()
+	r.said()
 	switch {
 	case errors.Is(err, holdfast.ErrLost):
 		return &failure{statusLost, err}
@@ -208,27 +213,50 @@ func (r *run) watch(lease *holdfast.Lease, signals <-chan os.Signal) {
 		over = time.After(r.maxHold)
 	}
 	end := func(why error) {
-		complain(os.Stderr, fmt.Errorf("%w; ending the command", why))
-		_ = r.child.Process.Signal(syscall.SIGTERM)
+		r.signal(syscall.SIGTERM)
 		lost, over, kill = nil, nil, time.After(r.killAfter)
+		r.say(fmt.Errorf("%w; ending the command", why))
 	}
 	for {
 		select {
 		case <-exited:
 			return
 		case s := <-signals:
-			if terminalSends(s) {
+			if terminalSends(s, r.child.Process.Pid) {
 				continue // the child has got it from there
 			}
-			_ = r.child.Process.Signal(s) // it may have ended
+			r.signal(s)
 		case <-lost:
 			end(r.lost(lease.Err()))
 		case <-over:
 			r.tooLong = true
 			end(fmt.Errorf("the command has run for %v, as long as --max-hold allows", r.maxHold))
 		case <-kill:
-			_ = r.child.Process.Kill()
+			r.signal(syscall.SIGKILL)
 		}
+	}
+}
+
+// signal sends a signal to the child, which may have ended.
+func (r *run) signal(s os.Signal) {
+	if err := r.child.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) { // it may be of another user
+		r.say(fmt.Errorf("the command does not get the signal %q: %w", s, err))
+	}
+}
+
+// say prints an error, and does not wait for who reads it: a command without its lock must be ended.
+func (r *run) say(err error) { r.saying.Go(func() { complain(os.Stderr, err) }) }
+
+// said waits until all that say prints is read, but no longer than a second.
+func (r *run) said() {
+	all := make(chan struct{})
+	go func() {
+		r.saying.Wait()
+		close(all)
+	}()
+	select {
+	case <-all:
+	case <-time.After(time.Second):
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -31,6 +33,7 @@ func TestRunExitsWithTheStatusOfTheCommand(t *testing.T) {
 		"kill -TERM $$":  128 + 15,
 		"kill -9 $$":     128 + 9,
 		"kill -INT $$":   -2, // as a shell needs it
+		"exit 130":       130,
 		"exec 1>&2; cat": 0,
 	} {
 		_, err, got := do(t, s.Addr(), "input", "run", key, "--", "sh", "-c", script)
@@ -167,6 +170,51 @@ func TestRunEndsTheCommandWhenTheLockIsLost(t *testing.T) {
 	require.Contains(t, p.err.String(), "lease lost")
 
 	lose("50ms").exits(statusLost)
+}
+
+// Nobody reads the standard error any more: a message there ends neither holdfast nor the command.
+func TestRunOutlivesTheReaderOfItsErrors(t *testing.T) {
+	t.Parallel()
+	proxy := redistest.NewProxy(t, redistest.Start(t).Addr())
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	c := command(t, proxy.Addr(), ran("--lease", "9s")...)
+	c.Stderr = writer
+	p := startCommand(t, c)
+	require.NoError(t, writer.Close())
+	p.says("started")
+	require.NoError(t, reader.Close())
+	proxy.Refuse(true) // renewals fail, and holdfast says so
+	proxy.Cut()
+	p.says("got terminated")
+	p.write("exit 0").exits(statusLost)
+}
+
+// Nobody reads the standard error for a while: the command without its lock is ended all the same.
+func TestRunDoesNotWaitForTheReaderOfItsErrors(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, writer.SetWriteDeadline(time.Now().Add(100*time.Millisecond)))
+	for err == nil { // until it is full
+		_, err = writer.Write(make([]byte, 4096))
+	}
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	c := command(t, s.Addr(), ran("--lease", "9s")...)
+	c.Stderr = writer
+	p := startCommand(t, c)
+	p.says("started")
+	held, err := newLocker(t, s).ForceUnlock(t.Context(), key)
+	require.NoError(t, err)
+	require.True(t, held)
+	p.says("got terminated")
+	p.write("exit 0")
+	require.NoError(t, writer.Close())
+	text, err := io.ReadAll(reader)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "; ending the command\n")
+	p.exits(statusLost)
 }
 
 // While Redis hangs, the client takes longer to close than holdfast waits.

@@ -9,7 +9,7 @@ import (
 )
 
 // Secrets change while holdfast runs, so each dial reads them from their files again. If a
-// file cannot be read at that moment, or is half written, the last ones that were read are
+// file cannot be read at that moment, or is empty, the last ones that were read are
 // used.
 
 // passwordFile is a file with a password.

@@ -8,8 +8,9 @@ import (
 )
 
 // terminalSends reports whether s is one of the signals that the terminal itself sends to the
-// child, as this process group, which is also the child's, is in the foreground.
-func terminalSends(s os.Signal) bool {
+// child, as the child's process group is in the foreground. It is this one, unless the child has
+// made its own, as timeout(1) does.
+func terminalSends(s os.Signal, child int) bool {
 	if s != syscall.SIGINT && s != syscall.SIGQUIT {
 		return false
 	}
@@ -19,5 +20,6 @@ func terminalSends(s os.Signal) bool {
 	}
 	defer terminal.Close()
 	group, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPGRP)
-	return err == nil && group == unix.Getpgrp()
+	its, gone := unix.Getpgid(child)
+	return err == nil && gone == nil && group == its
 }
