@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,6 +25,8 @@ import (
 type Server struct {
 	net    *Network             // immutable
 	redis  *miniredis.Miniredis // immutable
+	on     *server.Server       // that of redis, which must not be asked for it while it closes; immutable
+	closed atomic.Bool          // redis closes
 	addr   string               // immutable
 	number string               // of this server among all, in hexadecimal digits; immutable
 	admin  rueidis.Client       // for Do; immutable
@@ -50,8 +53,9 @@ func Start(t testing.TB, n *Network) *Server {
 	pipe, err := s.redis.Dial() // starts it
 	require.NoError(t, err)
 	_ = pipe.Close()
-	s.redis.Server().SetPreHook(s.hook)
-	t.Cleanup(s.redis.Close)
+	s.on = s.redis.Server()
+	s.on.SetPreHook(s.hook)
+	t.Cleanup(func() { s.closed.Store(true); s.redis.Close() })
 	l, err := n.Listen("")
 	require.NoError(t, err)
 	s.addr = l.Addr().String()
@@ -235,7 +239,7 @@ func (s *Server) serve(by net.Listener, c net.Conn) {
 		return
 	}
 	s.conns[c] = struct{}{}
-	s.redis.Server().ServeConn(&conn{c, s})
+	s.on.ServeConn(&conn{c, s})
 }
 
 // conn is the server's end of a connection.
@@ -310,10 +314,10 @@ func (s *Server) hook(c *server.Peer, cmd string, args ...string) bool {
 			c.WriteError(refusal)
 			return true
 		}
-		if closed := s.redis.Server() == nil; closed {
+		if s.closed.Load() {
 			return true
 		}
-		return s.script.run(s.redis.Server(), c, append([]string{cmd}, args...))
+		return s.script.run(s.on, c, append([]string{cmd}, args...))
 	}
 	return s.script.refused(c, cmd)
 }
