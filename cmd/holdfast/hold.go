@@ -173,7 +173,7 @@ func (r *run) begin(ctx context.Context, h *hold) error {
 }
 
 func (r *run) newLocker(client rueidis.Client) (locker, error) {
-	log := slog.New(warnings{os.Stderr})
+	log := slog.New(warnings{r.stderr})
 	watch := holdfast.Observer{Renewed: func(e holdfast.RenewedEvent) { r.renewal.Store(&e.Err) }}
 	opts := []holdfast.Option{holdfast.WithLease(r.lease), holdfast.WithLogger(log), holdfast.WithObserver(watch)}
 	if r.fenceEnv != "" {

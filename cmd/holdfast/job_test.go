@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bufio"
+	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -121,6 +124,29 @@ func TestRunTellsWhyRenewalsFail(t *testing.T) {
 	for line := range strings.Lines(text) {
 		require.True(t, strings.HasPrefix(line, "holdfast: "), line)
 	}
+}
+
+// Nobody reads: writes are dropped, and nobody waits for long.
+func TestUnread(t *testing.T) {
+	reader, writer := io.Pipe()
+	u := newUnread(writer)
+	for range 200 {
+		_, err := fmt.Fprintln(u, "line")
+		require.NoError(t, err)
+	}
+	u.flush()
+	lines := bufio.NewScanner(reader)
+	for range cap(u.lines) {
+		require.True(t, lines.Scan())
+		require.Equal(t, "line", lines.Text())
+	}
+	go func() {
+		for lines.Scan() { // the one that was under way
+		}
+	}()
+	u.lines <- nil
+	<-u.written
+	require.NoError(t, writer.Close())
 }
 
 func TestWarnings(t *testing.T) {

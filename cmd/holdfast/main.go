@@ -38,7 +38,7 @@ const (
 	statusNotFound    = 127          // as shells say it
 	statusSignal      = 128 + killed // and the number of the signal, as shells say it
 
-	killed = 256 // added to the status of a process that a signal has ended: the system leaves it out
+	killed = 256 // is added to the status of what a signal has ended, until the exit
 )
 
 // failure is an error with its exit status. All other errors are of usage.
@@ -92,7 +92,7 @@ func main() {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGINT)
 		time.Sleep(time.Second) // the signal comes first
 	}
-	os.Exit(status)
+	os.Exit(status &^ killed)
 }
 
 // execute runs holdfast, except that the command of run has the input and output of this

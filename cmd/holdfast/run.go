@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -37,7 +36,7 @@ type run struct {
 	child   *exec.Cmd
 	status  syscall.WaitStatus    // of the child, at its end
 	tooLong bool                  // the child was ended because --max-hold had passed
-	saying  sync.WaitGroup        // what say prints
+	stderr  *unread               // set by run
 	renewal atomic.Pointer[error] // that of the last renewal
 }
 
@@ -158,6 +157,8 @@ func notStarted(err error) error {
 }
 
 func (r *run) run(o rueidis.ClientOption) error {
+	r.stderr = newUnread(os.Stderr)
+	defer r.stderr.flush()
 	signals := make(chan os.Signal, 16)
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2} {
 		if !signal.Ignored(s) { // as nohup has it
@@ -184,14 +185,14 @@ func (r *run) run(o rueidis.ClientOption) error {
 	r.watch(h.lease, signals)
 
 	err = h.end()
-	r.said()
+	lost := errors.Is(err, holdfast.ErrLost)
 	switch {
-	case errors.Is(err, holdfast.ErrLost):
-		return &failure{statusLost, err}
+	case lost:
+		complain(r.stderr, err)
 	case err != nil:
-		complain(os.Stderr, failed(err))
+		complain(r.stderr, failed(err))
 	}
-	if r.tooLong {
+	if lost || r.tooLong {
 		return &failure{statusLost, nil}
 	}
 	if status := r.exitStatus(); status != 0 {
@@ -215,7 +216,7 @@ func (r *run) watch(lease *holdfast.Lease, signals <-chan os.Signal) {
 	end := func(why error) {
 		r.signal(syscall.SIGTERM)
 		lost, over, kill = nil, nil, time.After(r.killAfter)
-		r.say(fmt.Errorf("%w; ending the command", why))
+		complain(r.stderr, fmt.Errorf("%w; ending the command", why))
 	}
 	for {
 		select {
@@ -240,23 +241,7 @@ func (r *run) watch(lease *holdfast.Lease, signals <-chan os.Signal) {
 // signal sends a signal to the child, which may have ended.
 func (r *run) signal(s os.Signal) {
 	if err := r.child.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) { // it may be of another user
-		r.say(fmt.Errorf("the command does not get the signal %q: %w", s, err))
-	}
-}
-
-// say prints an error, and does not wait for who reads it: a command without its lock must be ended.
-func (r *run) say(err error) { r.saying.Go(func() { complain(os.Stderr, err) }) }
-
-// said waits until all that say prints is read, but no longer than a second.
-func (r *run) said() {
-	all := make(chan struct{})
-	go func() {
-		r.saying.Wait()
-		close(all)
-	}()
-	select {
-	case <-all:
-	case <-time.After(time.Second):
+		complain(r.stderr, fmt.Errorf("the command does not get the signal %q: %w", s, err))
 	}
 }
 
