@@ -90,6 +90,9 @@ func configure(function string, nodes int, opts []holdfast.Option) (c engine.Con
 		outage := c.Longest + c.Longest/50 + c.Lease // the clocks of nodes may run slow
 		c.MaxOutage = &outage
 	}
+	if c.Fencing && c.FenceExpiry == nil && c.Longest > holdfast.DefaultFenceExpiry {
+		c.FenceExpiry = &c.Longest
+	}
 	if err = c.Check(); err != nil {
 		return c, q, err
 	}

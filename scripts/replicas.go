@@ -2,8 +2,8 @@ package scripts
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"time"
 
 	"github.com/redis/rueidis"
 
@@ -27,6 +27,9 @@ func (r *Redis) onReplicas(ctx context.Context, s script, keys int, args []strin
 	reply, err = r.invokeBy(ctx, func(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
 		replies, err := r.sendAndWait(ctx, s.renews, args[0], next, cmd)
 		if err != nil {
+			if r.Cluster != nil { // perhaps the node has died
+				_ = r.Cluster.Refresh(ctx)
+			}
 			return rueidis.NewErrorResult(err)
 		}
 		answer, waited := replies[len(replies)-2], replies[len(replies)-1]
@@ -45,21 +48,20 @@ func (r *Redis) onReplicas(ctx context.Context, s script, keys int, args []strin
 	return reply, shortfall, err
 }
 
-// redirected returns the node that ASK has named, otherwise "". It has the client learn where the key
-// is if another node has it, if that is not known, or if the node did not answer, as one that has died.
+// redirected returns the node that ASK has named, otherwise "". The client learns that node, and where
+// the key is if another node has it. If the node did not answer, as one that has died, or belongs to no
+// majority, others are asked which nodes are masters.
 func (r *Redis) redirected(ctx context.Context, key string, err error) (next string) {
 	re, answered := err.(*rueidis.RedisError)
-	unknown := !answered
-	if answered {
-		_, moved := re.IsMoved()
-		next, _ = re.IsAsk()
-		unknown = moved || re.IsClusterDown() || next != "" && r.client.Nodes()[next] == nil
+	if !answered || re.IsClusterDown() {
+		if ctx.Err() == nil && !errors.Is(err, rueidis.ErrClosing) {
+			_ = r.Cluster.Refresh(ctx)
+		}
+		return ""
 	}
-	if unknown {
-		brief, done := context.WithCancel(ctx) // rueidis repeats the question until a node answers
-		defer done()
-		defer time.AfterFunc(r.Patience/2, done).Stop()
-		r.moved(brief, key)
+	next, ask := re.IsAsk()
+	if _, moved := re.IsMoved(); moved || ask && r.client.Nodes()[next] == nil {
+		r.moved(ctx, key)
 	}
 	return next
 }

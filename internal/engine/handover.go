@@ -39,5 +39,5 @@ func (e *Engine) FencesToReserve(t Terms) int64 {
 	return e.TenureFences()
 }
 
-// TenureFences is how many fences a tenure may need: one for each microsecond.
+// TenureFences is how many fences a tenure may need: one for each microsecond. With fewer, it ends earlier.
 func (c *Config) TenureFences() int64 { return min(max(1, c.LocalHandover.Microseconds()), 1_000_000) }

@@ -12,8 +12,9 @@ import (
 // maxSkew is how far the clocks of a quorum that makes a fence number may differ: half the
 // longest lease. As one of them is true, a number is at most that far ahead of a true clock,
 // or an eighth more if numbers were reserved and lost. As true clocks differ by a third of the
-// longest lease at most, it is less than the longest lease ahead of each. A node that has lost its counter votes again after a longest lease, and
-// by then the true clocks have passed the number; one of them is in its round.
+// longest lease at most, it is less than the longest lease ahead of each. A node that has lost
+// its counter votes again after a longest lease, and by then the true clocks have passed the
+// number; one of them is in its round.
 func (q *Quorum) maxSkew() int64 { return q.Longest.Microseconds() / 2 }
 
 // clocks appends the clocks of the yes nodes to room, in ascending order. Under mu.

@@ -79,6 +79,7 @@ func TestG10_QuorumsThatMeetInOneNode(t *testing.T) {
 // clocks that nodes which have forgotten fall behind.
 func TestG10_ReservedNumbersAreNotFarAhead(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, r *harness) {
+		r.sim(1).JumpClock(lease * 3 / 10) // as far as true clocks may be apart
 		x := r.warm(fencing)
 		x.cutOff(2)
 		a, err := x.Acquire(t.Context(), "k", ownX, lease, 2*lease.Microseconds())

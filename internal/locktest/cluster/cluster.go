@@ -320,9 +320,11 @@ func testReplicasOfADeadMaster(t *testing.T, k locktest.Kind) {
 	master := c.Owner(t, "{k}1")
 	master.Kill()
 	c.AwaitPromoted(t, master)
+	var another *holdfast.Lease
 	locktest.Await(t, func() bool {
-		another, err := l.TryLock(locktest.Bounded(t), "{k}2")
-		return err == nil && another.Unlock(locktest.Bounded(t)) == nil
+		another, err = l.TryLock(locktest.Bounded(t), "{k}2")
+		return err == nil
 	})
+	require.NoError(t, another.Unlock(locktest.Bounded(t)))
 	require.NoError(t, lease.Unlock(locktest.Bounded(t)))
 }
