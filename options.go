@@ -84,7 +84,7 @@ func WithFencing() Option { return option(func(s *Settings) { s.Fencing = true }
 
 // WithFenceExpiry sets how long Redis keeps the fence counter of a key after its last
 // acquire. Default 7 days; 0 keeps it forever, which is needed together with Redisson's fenced
-// locks, as those would start again at 1. Needs WithFencing. With multilock, at least WithMaxLease.
+// locks, as those would start again at 1. Needs WithFencing. With multilock, it is at least WithMaxLease.
 func WithFenceExpiry(d time.Duration) Option {
 	return option(func(s *Settings) { s.FenceExpiry = &d })
 }

@@ -27,7 +27,7 @@ func (r *Redis) onReplicas(ctx context.Context, s script, keys int, args []strin
 	reply, err = r.invokeBy(ctx, func(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
 		replies, err := r.sendAndWait(ctx, s.renews, args[0], next, cmd)
 		if err != nil {
-			if r.Cluster != nil { // perhaps the node has died
+			if r.Cluster != nil && ctx.Err() == nil { // perhaps the node has died
 				_ = r.Cluster.Refresh(ctx)
 			}
 			return rueidis.NewErrorResult(err)
@@ -50,7 +50,7 @@ func (r *Redis) onReplicas(ctx context.Context, s script, keys int, args []strin
 
 // redirected returns the node that ASK has named, otherwise "". The client learns that node, and where
 // the key is if another node has it. If the node did not answer, as one that has died, or belongs to no
-// majority, others are asked which nodes are masters.
+// majority, any node is asked which ones are masters.
 func (r *Redis) redirected(ctx context.Context, key string, err error) (next string) {
 	re, answered := err.(*rueidis.RedisError)
 	if !answered || re.IsClusterDown() {

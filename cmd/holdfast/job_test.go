@@ -130,7 +130,7 @@ func TestRunTellsWhyRenewalsFail(t *testing.T) {
 func TestUnread(t *testing.T) {
 	reader, writer := io.Pipe()
 	u := newUnread(writer)
-	for range 200 {
+	for range 2 * cap(u.lines) {
 		_, err := fmt.Fprintln(u, "line")
 		require.NoError(t, err)
 	}

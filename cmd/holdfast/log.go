@@ -37,14 +37,14 @@ func (w warnings) WithAttrs([]slog.Attr) slog.Handler { return w } // no locker 
 func (w warnings) WithGroup(string) slog.Handler      { return w }
 
 // unread is a writer for lines that perhaps nobody reads for a while. It does not hold up who writes: locks are
-// renewed there, and a command that has lost its lock must be ended. Lines beyond the first hundred are dropped.
+// renewed there, and a command that has lost its lock must be ended. While a thousand wait, further ones are dropped.
 type unread struct {
 	lines   chan []byte   // nil: the last
 	written chan struct{} // one slot
 }
 
 func newUnread(to io.Writer) *unread {
-	u := &unread{make(chan []byte, 100), make(chan struct{}, 1)}
+	u := &unread{make(chan []byte, 1000), make(chan struct{}, 1)}
 	go func() { // ends by flush
 		for line := range u.lines {
 			if line == nil {
