@@ -224,6 +224,8 @@ func TestOpenChecks(t *testing.T) {
 	twins := openLater(t, []rueidis.ClientOption{node, node}).Nodes(t.Context())
 	require.NoError(t, twins[0].Err)
 	require.ErrorContains(t, twins[1].Err, "reach the same server")
+
+	openLater(t, []rueidis.ClientOption{node}, holdfast.WithFencing(), multilock.WithMaxLease(8*24*time.Hour)) // longer than counters last by default
 }
 
 // A node of a Redis Cluster, which Open does not notice, refuses the locks: their keys and its
