@@ -44,8 +44,8 @@ test-models:
 	go test -timeout 60m ./internal/model/...
 
 # What only long runs have: suites on Sentinel sets and Redis Clusters, thousands of keys, quorums of 3 and 5 nodes, and chaos. The
-# suites in virtual time are in make test and make race. Here, contract runs on a Cluster for fair and on Sentinel sets for rlock, and
-# faults on a Cluster for both; test-servers has the other pairs.
+# suites in virtual time are in make test and make race. Here, contract runs on one server and on a Cluster of three masters, and the
+# first case of each fault on a Cluster for rlock and fair; test-servers has the others, on Sentinel sets, too.
 test-servers-long:
 	hack/gotest.sh . "./fair ./rwlock ./rlock ./semaphore ./multilock" -timeout 30m -p=3 -parallel=8 -skip '^Test(Readers)?(Conformance3?(_Prefix)?|Faults(3|_Prefix|_OnRedis)?)$$'
 

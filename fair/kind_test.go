@@ -39,7 +39,7 @@ var kind = locktest.Kind{Name: "fair", Fair: true, New: func(client rueidis.Clie
 func TestConformance(t *testing.T)         { contract.Run(t, kind.InVirtualTime) }
 func TestConformance_OnRedis(t *testing.T) { contract.Run(t, kind.InRealTime, locktest.InTestAll) }
 func TestConformance_Prefix(t *testing.T)  { contract.Run(t, kind.Prefixed) }
-func TestConformance_Cluster(t *testing.T) { contract.Run(t, kind.OnCluster) }
+func TestConformance_Cluster(t *testing.T) { contract.Run(t, kind.OnCluster, locktest.InTestServers) }
 func TestConformance_Masters(t *testing.T) { contract.Run(t, kind.OnMasters) }
 func TestConformance_Sentinel(t *testing.T) {
 	contract.Run(t, kind.OnSentinels, locktest.InTestServers)

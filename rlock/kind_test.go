@@ -23,12 +23,14 @@ var kind = locktest.Kind{Name: "rlock", New: func(client rueidis.Client, o lockt
 	return locktest.Opens(rlock.New(client, o))
 }}
 
-func TestConformance(t *testing.T)          { contract.Run(t, kind.InVirtualTime) }
-func TestConformance_OnRedis(t *testing.T)  { contract.Run(t, kind.InRealTime, locktest.InTestAll) }
-func TestConformance_Prefix(t *testing.T)   { contract.Run(t, kind.Prefixed) }
-func TestConformance_Cluster(t *testing.T)  { contract.Run(t, kind.OnCluster, locktest.InTestServers) }
-func TestConformance_Masters(t *testing.T)  { contract.Run(t, kind.OnMasters) }
-func TestConformance_Sentinel(t *testing.T) { contract.Run(t, kind.OnSentinels) }
+func TestConformance(t *testing.T)         { contract.Run(t, kind.InVirtualTime) }
+func TestConformance_OnRedis(t *testing.T) { contract.Run(t, kind.InRealTime, locktest.InTestAll) }
+func TestConformance_Prefix(t *testing.T)  { contract.Run(t, kind.Prefixed) }
+func TestConformance_Cluster(t *testing.T) { contract.Run(t, kind.OnCluster, locktest.InTestServers) }
+func TestConformance_Masters(t *testing.T) { contract.Run(t, kind.OnMasters) }
+func TestConformance_Sentinel(t *testing.T) {
+	contract.Run(t, kind.OnSentinels, locktest.InTestServers)
+}
 
 func TestFaults(t *testing.T)         { faults.Run(t, kind.InVirtualTime) }
 func TestFaults_OnRedis(t *testing.T) { faults.RunReal(t, kind) }

@@ -78,7 +78,7 @@ func (k Kind) InRealTime(*testing.T) Kind { return k }
 
 // InVirtualTime is the kind in virtual time. Where the environment says which Redis to test,
 // that one is tested.
-func (k Kind) InVirtualTime(*testing.T) Kind { k.Virtual = os.Getenv("REDIS_SERVER") == ""; return k }
+func (k Kind) InVirtualTime(*testing.T) Kind { k.Virtual = !ServersChosen(); return k }
 
 // Prefixed is the kind with a prefix, in virtual time.
 func (k Kind) Prefixed(t *testing.T) Kind {
@@ -143,10 +143,13 @@ func InTestAll(t *testing.T) {
 
 // InTestServers skips the test unless the environment says which Redis to test.
 func InTestServers(t *testing.T) {
-	if os.Getenv("REDIS_SERVER") == "" {
+	if !ServersChosen() {
 		t.Skip("make test-servers runs it")
 	}
 }
+
+// ServersChosen reports whether the environment says which Redis to test, as make test-servers does.
+func ServersChosen() bool { return os.Getenv("REDIS_SERVER") != "" }
 
 // WithoutRace skips the test under the race detector, which finds all races in others of the same
 // code.
