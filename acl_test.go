@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/cluster"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/multilock"
 	"github.com/holdfast-go/holdfast/rlock"
 	"github.com/holdfast-go/holdfast/rwlock"
@@ -79,7 +80,7 @@ func TestF32_ACLUserWithoutFencingIsRefusedNothing(t *testing.T) {
 		return rlock.New(c, holdfast.WithLease(shortLease))
 	}), s.Client(t, asShop), s.Client(t, asShop))
 	for _, key := range []string{"sku:42", "sku:{42}"} {
-		useEverything(t, s, scripts.NewRedis(s.Client(t, asShop)), key, here, there)
+		useEverything(t, s, wire.NewRedis(s.Client(t, asShop)), key, here, there)
 	}
 	refusedNothing(t, []*redistest.Server{s})
 }
@@ -142,7 +143,7 @@ func TestF32_ACLUserOfASentinelSetIsRefusedNothing(t *testing.T) {
 	for name, both := range kinds {
 		t.Run(name, func(t *testing.T) {
 			here, there := openTwo(t, both, set.Client(t, asShop), set.Client(t, asShop))
-			redis := scripts.NewRedis(set.Client(t, asShop))
+			redis := wire.NewRedis(set.Client(t, asShop))
 			useEverything(t, set.Master(), redis, "sku:42", here, there)
 			refusedNothing(t, servers)
 		})
@@ -189,7 +190,7 @@ func TestF32_ACLUserOfAClusterIsRefusedNothing(t *testing.T) {
 			require.NoError(t, lease.Unlock(t.Context()))
 
 			client := c.Client(t, asShop)
-			redis := scripts.NewRedisWith(client, scripts.RedisSettings{Cluster: cluster.New(client)})
+			redis := wire.NewRedisWith(client, wire.RedisSettings{Cluster: cluster.New(client)})
 			useEverything(t, to, redis, key, here, there)
 			refusedNothing(t, masters)
 		})
@@ -217,7 +218,7 @@ func refusedNothing(t *testing.T, servers []*redistest.Server) {
 // useEverything makes each kind of call to Redis: take, renew, enter again,
 // inspect, fail, wait, be woken or granted, confirm, give up, release, undo,
 // take several, free by force.
-func useEverything(t *testing.T, server *redistest.Server, redis *scripts.Redis, key string, here, there locktest.Locker) {
+func useEverything(t *testing.T, server *redistest.Server, redis *wire.Redis, key string, here, there locktest.Locker) {
 	t.Helper()
 	ctx := t.Context()
 	nothing := func(context.Context) error { return nil }
@@ -258,7 +259,7 @@ func useEverything(t *testing.T, server *redistest.Server, redis *scripts.Redis,
 		status, err := here.Inspect(ctx, key)
 		return err == nil && !status.Held
 	}, redistest.Patience, time.Millisecond)
-	_, err = redis.Release(ctx, scripts.ReleaseRequest{Key: key, Owner: "somebody", Notify: true, Doubt: true})
+	_, err = redis.Release(ctx, wire.ReleaseRequest{Key: key, Owner: "somebody", Notify: true, Doubt: true})
 	require.NoError(t, err)
 	set, err := multilock.LockAll(ctx, multilock.Keys(here, key, key+" and more"))
 	require.NoError(t, err)

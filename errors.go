@@ -25,7 +25,7 @@ var (
 	// the key. It would deadlock: unlock the read lease first, or take the write lock from the
 	// start.
 	ErrUpgrade = errors.New("a reader cannot become a writer")
-	// ErrReleased: the entry was unlocked before.
+	// ErrReleased: the lease was unlocked before.
 	ErrReleased = errors.New("lease already released")
 	// ErrWrongType: the key holds data of an application, or a lock with another layout: rlock and fair
 	// share one, rwlock and semaphore each have their own. The call did not change it.

@@ -85,7 +85,8 @@ type WaitersEvent struct {
 	Waiting int // calls of this locker that wait for the key now; for those of all processes see Status.Waiting
 }
 
-// OutageBeganEvent: Redis has not answered a call of this locker.
+// OutageBeganEvent: Redis has not answered a call of this locker, or only that it cannot serve it now, as while
+// it is loading or out of memory; see [ErrUnavailable].
 type OutageBeganEvent struct {
 	Server string // of a Redis Cluster, as far as it is known; otherwise ""
 	Err    error

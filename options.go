@@ -75,7 +75,7 @@ func WithLocalHandover(d time.Duration) Option {
 //
 // With rlock and fair, a lock then costs the server about half as much again. The numbers of the kinds
 // on one Redis follow its clock. If that clock was ahead for a while, numbers go on from there; if the
-// counter is then lost, they go back. While the clock is beyond the year 2255, Redis refuses locks.
+// counter is then lost, they go back to the clock. While the clock is beyond the year 2255, Redis refuses locks.
 //
 // With multilock, a lock costs a second round trip, which writes the number back to a quorum.
 // The true clocks of nodes must agree within a third of the longest lease. A node with another

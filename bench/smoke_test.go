@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -79,6 +80,9 @@ func TestWorkloads(t *testing.T) {
 			var unknown []string
 			for d := 50 * time.Millisecond; d < 10*time.Second; d *= 10 { // a busy machine may get nothing done in the first
 				m, err := w.measure(1, d, io.Discard)
+				if err != nil && !errors.Is(err, errBroken) && d < time.Second {
+					continue // a holder that stands still loses its lease, which says nothing of its lock
+				}
 				require.NoError(t, err)
 				require.Empty(t, m.Notes)
 				if unknown = m.Unknown(); len(unknown) == 0 {

@@ -15,7 +15,7 @@
 //
 //	            first attempt: free, no waiters
 //	Lock ──┬────────────────────────────────────────────────────▶ held
-//	       │ refused                                             ▲  ▲
+//	       │ not free                                            ▲  ▲
 //	       ▼            enter           grant, young enough      │  │
 //	    outside ─────────────────▶ waiting ──────────────────────┘  │ ours
 //	       ▲                        │  │ │ grant, old or only found │
@@ -28,8 +28,9 @@
 //
 // Enter puts a fresh owner at the end of the queue. A script that frees the lock also serves, as do
 // enters, heartbeats and first attempts that find it free: it makes the first live waiter the holder
-// and tells its locker in the same step, so a grant costs one round trip. A grant carries a short
-// first lease ([WithGrantLease]); the first renewal sets the lease that the waiter asked for.
+// and tells its locker in the same step, so a grant costs one round trip, or two if the waiter confirms
+// it. A grant carries a short first lease ([WithGrantLease]); the first renewal sets the lease that the
+// waiter asked for.
 //
 // # The trust formula
 //
@@ -42,7 +43,7 @@
 // sets the locker's lease, which may be shorter.
 //
 // A waiter first confirms a grant if one of these is so:
-//   - more than half of min(grant lease, lease) has passed since that start;
+//   - more than half of min(grant lease, lease) has passed since that start: 2.5 s by default;
 //   - it lacks a fence, with fencing on;
 //   - it is for a fixed or capped lease, or for one with a [holdfast.Label];
 //   - a call only found that the owner holds the key, as a heartbeat does after a lost message;

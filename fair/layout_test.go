@@ -23,7 +23,8 @@ func TestLayout(t *testing.T) {
 		heartbeats, counter = "holdfast_heartbeat:{sku:42}", "redisson_lock_token:{sku:42}"
 	)
 	r := locktest.NewLayout(t)
-	holder, waiter := userLocker(t, r.Client(t), holdfast.WithFencing()), userLocker(t, r.Client(t), holdfast.WithFencing())
+	opts := []holdfast.Option{holdfast.WithFencing(), fair.WithWaiterTTL(time.Minute), fair.WithGrantLease(time.Minute)}
+	holder, waiter := userLocker(t, r.Client(t), opts...), userLocker(t, r.Client(t), opts...)
 	l, err := holder.Lock(t.Context(), key)
 	require.NoError(t, err)
 	require.Regexp(t, "^"+locktest.OwnerPattern+"$", l.Owner())
@@ -49,8 +50,8 @@ func TestLayout(t *testing.T) {
 	require.Equal(t, 1, number("ZCARD", scores))
 	require.InDelta(t, 30_000, until("ZSCORE", scores, owner), 5000)
 	require.Equal(t, 2, number("HLEN", heartbeats)) // with the label
-	require.InDelta(t, 5000, until("HGET", heartbeats, client), 5000)
-	r.Expires(heartbeats, 65*time.Second)
+	require.InDelta(t, 60_000, until("HGET", heartbeats, client), 20_000)
+	r.Expires(heartbeats, 2*time.Minute)
 	inbox := locktest.InboxOf(key, owner)
 	require.Equal(t, "redisson_lock__channel:{sku:42}:"+client, inbox)
 	require.Equal(t, []string{inbox}, locktest.Channels(t, r.Server))
@@ -59,8 +60,8 @@ func TestLayout(t *testing.T) {
 	require.NoError(t, l.Unlock(t.Context()))
 	granted := locktest.Got(t, next)
 	require.Equal(t, owner, granted.Owner())
-	r.Holds(key, owner, 1, 5*time.Second)
-	require.Regexp(t, fmt.Sprintf(`^%s 5000 %d \d+ for %s$`, owner, granted.Fence(), key), r.Hears(inbox))
+	r.Holds(key, owner, 1, time.Minute)
+	require.Regexp(t, fmt.Sprintf(`^%s 60000 %d \d+ for %s$`, owner, granted.Fence(), key), r.Hears(inbox))
 	r.Only(key, counter, heartbeats)
 
 	require.NoError(t, granted.Unlock(t.Context()))

@@ -53,11 +53,11 @@ func (k KeySet) inOrder(ctx context.Context, opts []holdfast.LockOption) ([]lock
 			return nil, errs.Invalid("multilock: Keys: locker is nil")
 		}
 		for _, other := range k.parts[:i] {
+			if reflect.ValueOf(p.locker).Comparable() && other.locker == p.locker { // its keys would follow the order of two names
+				return nil, errs.Invalid("multilock: %q and %q are keys of one locker; name all its keys in one call of Keys", other.keys, p.keys)
+			}
 			if other.orderName == p.orderName {
 				return nil, errs.Invalid("multilock: keys of several lockers need an OrderName for each; two have %q", p.orderName)
-			}
-			if reflect.ValueOf(p.locker).Comparable() && other.locker == p.locker { // its keys would follow the order of the two names
-				return nil, errs.Invalid("multilock: %q and %q are of one locker; name all its keys in one call of Keys", other.orderName, p.orderName)
 			}
 			if engine.Paired(engine.Of(p.locker), engine.Of(other.locker)) { // as above
 				return nil, errs.Invalid("multilock: %q and %q are the halves of one read/write lock; lock keys of one of them", other.orderName, p.orderName)

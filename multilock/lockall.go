@@ -153,7 +153,7 @@ func (c *locking) take(ctx context.Context, p lockerKeys) (context.Context, erro
 			return ctx, nil
 		}
 		// The undo after a lost answer is under way; another attempt would meet its keys.
-		over := c.wait > 0 && !time.Now().Before(c.until)
+		over := ctx.Err() != nil || c.wait > 0 && !time.Now().Before(c.until)
 		if over || c.wait == 0 && !errors.Is(err, holdfast.ErrNotAcquired) {
 			e.Failed(p.keys[0], err, began)
 			return ctx, errs.Of("lock", p.keys[0], err)

@@ -88,7 +88,22 @@ func TestF6_LockAll_AnswerLost(t *testing.T) {
 		require.NotErrorIs(w, err, context.DeadlineExceeded)
 		link.OnReply(nil)
 		link.Release()
-		w.lockAll(keys)
+
+		for name, lock := range map[string]func(context.Context) error{
+			"TryLockAll":    func(ctx context.Context) error { _, err := multilock.TryLockAll(ctx, keys); return err },
+			"TryLockAllFor": func(ctx context.Context) error { _, err := multilock.TryLockAllFor(ctx, keys, time.Minute); return err },
+			"LockAll":       func(ctx context.Context) error { _, err := multilock.LockAll(ctx, keys); return err },
+		} {
+			require.NoError(w, w.lockAll(keys).Unlock(w.Context()))
+			link.OnReply(redistest.Always(both, redistest.Hold))
+			ctx, cancel := context.WithCancel(w.Context())
+			time.AfterFunc(100*time.Millisecond, cancel)
+			err := lock(ctx)
+			require.ErrorIs(w, err, holdfast.ErrUnknown, name)
+			require.ErrorIs(w, err, context.Canceled, name)
+			link.OnReply(nil)
+			link.Release()
+		}
 	})
 }
 

@@ -17,7 +17,7 @@ const DefaultNodeTimeout = 50 * time.Millisecond
 // own are the settings that only multilock has.
 type own struct {
 	quorum.Config
-	longest *time.Duration // nil: not set
+	maxLease *time.Duration // nil: not set
 }
 
 // WithNodeTimeout sets how long one node may take to answer one call. An unanswered call
@@ -34,7 +34,7 @@ func WithNodeTimeout(d time.Duration) holdfast.Option {
 // old longest lease, delete the key holdfast_node on all nodes, and call
 // [Locker.DeclareNothingHeld] with the new setting. Default the lease.
 func WithMaxLease(d time.Duration) holdfast.Option {
-	return settings.Own[own]{Name: "multilock.WithMaxLease", Set: func(o *own) { o.longest = &d }}
+	return settings.Own[own]{Name: "multilock.WithMaxLease", Set: func(o *own) { o.maxLease = &d }}
 }
 
 // WithoutRestartGuard lets a node vote right after a restart: if it has forgotten a lease,
@@ -79,34 +79,34 @@ func configure(function string, nodes int, opts []holdfast.Option) (c engine.Con
 	case c.ShardedPubSub != nil:
 		return c, q, errs.Invalid("multilock: WithShardedPubSub is an option of the kinds on one Redis")
 	}
-	c.Longest = c.Lease
-	if o.longest != nil {
-		c.Longest = *o.longest
-		if err = check.Lease(c.Longest); err != nil {
+	c.MaxLease = c.Lease
+	if o.maxLease != nil {
+		c.MaxLease = *o.maxLease
+		if err = check.Lease(c.MaxLease); err != nil {
 			return c, q, errs.Invalid("multilock: WithMaxLease: %w", err)
 		}
 	}
 	if c.MaxOutage == nil {
-		outage := c.Longest + c.Longest/50 + c.Lease // the clocks of nodes may run slow
+		outage := c.MaxLease + c.MaxLease/50 + c.Lease // the clocks of nodes may run slow
 		c.MaxOutage = &outage
 	}
-	if c.Fencing && c.FenceExpiry == nil && c.Longest > holdfast.DefaultFenceExpiry {
-		c.FenceExpiry = &c.Longest
+	if c.Fencing && c.FenceExpiry == nil && c.MaxLease > holdfast.DefaultFenceExpiry {
+		c.FenceExpiry = &c.MaxLease
 	}
 	if err = c.Check(); err != nil {
 		return c, q, err
 	}
 	most := (nodes - 1) / 2
 	switch {
-	case c.Lease > c.Longest:
-		err = errs.Invalid("multilock: WithLease: %v is longer than WithMaxLease, %v", c.Lease, c.Longest)
-	case c.Fencing && *c.FenceExpiry > 0 && *c.FenceExpiry < c.Longest: // a number may be most of a longest lease ahead of the clocks
-		err = errs.Invalid("multilock: WithFenceExpiry: %v is shorter than WithMaxLease, %v", *c.FenceExpiry, c.Longest)
+	case c.Lease > c.MaxLease:
+		err = errs.Invalid("multilock: WithLease: %v is longer than WithMaxLease, %v", c.Lease, c.MaxLease)
+	case c.Fencing && *c.FenceExpiry > 0 && *c.FenceExpiry < c.MaxLease: // a number may be most of a longest lease ahead of the clocks
+		err = errs.Invalid("multilock: WithFenceExpiry: %v is shorter than WithMaxLease, %v", *c.FenceExpiry, c.MaxLease)
 	case o.ClockFaults < 0 || o.ClockFaults > most:
 		err = errs.Invalid("multilock: WithClockFaults: %d of %d nodes, 0 to %d are allowed", o.ClockFaults, nodes, most)
 	case o.NodeTimeout < time.Millisecond:
 		err = errs.Invalid("multilock: WithNodeTimeout: %v is shorter than 1ms", o.NodeTimeout)
 	}
-	o.Settings, o.NodeTimeout, o.Longest = c.Settings, min(o.NodeTimeout, c.Lease/10), c.Longest
+	o.Settings, o.NodeTimeout, o.MaxLease = c.Settings, min(o.NodeTimeout, c.Lease/10), c.MaxLease
 	return c, o.Config, err
 }

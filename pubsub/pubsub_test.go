@@ -116,7 +116,7 @@ func TestTenThousandChannels(t *testing.T) {
 // Once Live, the server knows the channel, whatever was opened and closed before.
 func TestG4_LiveIsNeverStale(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, client rueidis.Client) {
-		s := open(t, client)
+		s := open(t, client, patient)
 		other := s.Subscribe("other")
 		defer other.Close()
 		for i := range 300 {
@@ -179,6 +179,7 @@ func TestG4_NoMessageIsLostAfterConfirmation(t *testing.T) {
 func TestCloseLeavesNothing(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, client rueidis.Client) {
 		s := New(client, nil)
+		patient(s)
 		sub := s.Subscribe("a")
 		awaitLive(t, sub)
 		var all sync.WaitGroup

@@ -116,9 +116,10 @@ func TestG1_HandoverComesAfterTheEndIsNotified(t *testing.T) {
 // A nested Unlock that has to wait for another nested call waits for as long as the lease
 // lives, and renewals prolong that.
 func TestG3_ANestedUnlockThatWaitsSeesNoLoss(t *testing.T) {
+	t.Parallel()
 	s := redistest.Start(t)
-	const lease = time.Second
-	l := userLocker(t, s.Client(t), holdfast.WithLease(lease), holdfast.WithMaxOutage(2*lease))
+	const lease = 9 * time.Second
+	l := userLocker(t, s.Client(t), holdfast.WithLease(lease), holdfast.WithMaxOutage(lease*4/3))
 	ctx := context.Background()
 	outer := locktest.Lock(t, l, ctx, "k")
 	inner := locktest.Lock(t, l, outer.Bind(ctx), "k")

@@ -107,7 +107,7 @@ func ExampleLocker_TryLockFor() {
 	}
 	defer theirs.Unlock(ctx)
 
-	lease, err := locker.TryLockFor(ctx, "sku:42", 10*time.Millisecond)
+	lease, err := locker.TryLockFor(ctx, "sku:42", time.Second)
 	switch {
 	case err == nil:
 		defer lease.Unlock(ctx)

@@ -64,17 +64,17 @@ func slowly(t *testing.T, addr string, late time.Duration, gone *atomic.Bool) (h
 
 // survives takes a lock, kills the master at once, as if its machine were gone with what it
 // had not sent, and reports whether the replica that takes its place has the lock. Replicas get
-// writes 2 ms late.
+// writes 100 ms late.
 func survives(t *testing.T, opts ...holdfast.Option) bool {
 	master := redistest.Start(t, "--repl-diskless-sync-delay", "0")
 	var replicas []*redistest.Server
 	var gone atomic.Bool
 	for range 2 {
-		host, port := slowly(t, master.Addr(), 2*time.Millisecond, &gone)
+		host, port := slowly(t, master.Addr(), 100*time.Millisecond, &gone)
 		replicas = append(replicas, redistest.Start(t, "--replicaof", host, port))
 	}
 	locktest.Await(t, func() bool { return locktest.Number(t, master, "WAIT", "2", "100") == 2 })
-	l, err := rlock.New(master.Client(t), append(opts, holdfast.WithLease(3*time.Second))...)
+	l, err := rlock.New(master.Client(t), append(opts, holdfast.WithLease(locktest.Long))...)
 	require.NoError(t, err)
 	defer l.Close()
 	_, err = l.Lock(t.Context(), "k")

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/rlock"
-	"github.com/holdfast-go/holdfast/scripts"
 )
 
 const validFor = time.Hour
@@ -23,7 +23,7 @@ const validFor = time.Hour
 // requireTLSRefusal requires an error that waiting cannot cure, and none of ours.
 func requireTLSRefusal(t *testing.T, err error) {
 	t.Helper()
-	require.Equal(t, scripts.Refused, scripts.OutcomeOf(err), "%v", err)
+	require.Equal(t, wire.Refused, wire.OutcomeOf(err), "%v", err)
 	require.NotErrorIs(t, err, holdfast.ErrUnavailable)
 	require.NotErrorIs(t, err, holdfast.ErrUnknown)
 }
@@ -33,7 +33,7 @@ func TestTLS(t *testing.T) {
 	ca := redistest.NewCA(t)
 	s := redistest.StartTLS(t, ca, ca.Certificate(time.Now().Add(validFor), "127.0.0.1", "localhost"))
 	open := func() *rlock.Locker {
-		return userLocker(t, s.Client(t, s.Option(s.Config())), holdfast.WithLease(time.Second))
+		return userLocker(t, s.Client(t, s.Option(s.Config())), holdfast.WithLease(9*time.Second))
 	}
 	here, there := open(), open()
 	ctx, cancel := context.WithTimeout(t.Context(), locktest.Patience)
@@ -80,7 +80,7 @@ func TestTLS_ServerIsNotTrusted(t *testing.T) {
 			refused(err)
 			locktest.Await(t, func() bool { // the first call may meet the end of the old connection
 				_, err := l.TryLock(t.Context(), "other")
-				return scripts.OutcomeOf(err) == scripts.Refused
+				return wire.OutcomeOf(err) == wire.Refused
 			})
 			_, err = l.TryLock(t.Context(), "other")
 			refused(err)

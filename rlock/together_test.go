@@ -20,8 +20,9 @@ func tryLockAll(t *testing.T, l *rlock.Locker, keys ...string) ([]*holdfast.Leas
 
 // Leases that were taken together are renewed, lost and released one by one.
 func TestTryLockAll_LeasesAreOrdinary(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
-	l := userLocker(t, server.Client(t), holdfast.WithLease(3*time.Second))
+	l := userLocker(t, server.Client(t), holdfast.WithLease(12*time.Second))
 	leases, err := tryLockAll(t, l, "a", "b")
 	require.NoError(t, err)
 	before := leases[0].Deadline()

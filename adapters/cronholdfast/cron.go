@@ -27,7 +27,9 @@ func (f FuncJob) Run() { f(context.Background()) }
 // Once returns a wrapper for one job. Across all processes that share a Redis, no two runs of
 // the job overlap, and no other begins for the time apart, which counts from shortly before a run
 // begins. The job first takes key + ":due" for the time apart, and then key while it runs, with a
-// lease that is renewed. If the time apart has passed by then, the job is skipped. Once fails with
+// lease that is renewed. If the time apart has passed by then, the job is skipped. Close of locks gives
+// both keys back, so call it only when the time apart is over, or not at all: leases end by themselves.
+// Once fails with
 // [holdfast.ErrInvalidArgument] on nil locks or a nil log, on a key that is empty or too long, and on a
 // bad time.
 //

@@ -54,6 +54,9 @@ func ExampleNewClient() {
 func open[O goredisholdfast.Options](t *testing.T, opts O, more ...holdfast.Option) *rlock.Locker {
 	t.Helper()
 	client, err := goredisholdfast.NewClient(opts)
+	for tries := 1; tries < 5 && errors.Is(err, holdfast.ErrUnavailable); tries++ { // a busy machine does not shake hands in time
+		client, err = goredisholdfast.NewClient(opts)
+	}
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	locker, err := rlock.New(client, more...)

@@ -21,8 +21,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/internal/lockclient"
+	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/rwlock"
-	"github.com/holdfast-go/holdfast/scripts"
 	"github.com/holdfast-go/holdfast/semaphore"
 )
 
@@ -172,7 +172,7 @@ func dial(ctx context.Context, o rueidis.ClientOption, once bool) (rueidis.Clien
 			if d.err == nil {
 				return d.client, nil
 			}
-			if scripts.OutcomeOf(d.err).Final() || d.err == errNoTLS {
+			if wire.OutcomeOf(d.err).Final() || d.err == errNoTLS {
 				return nil, &failure{statusRefused, at(o, d.err)}
 			}
 			err = at(o, d.err)

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // layout is how some lock kinds hold a key.
@@ -17,11 +17,11 @@ type layout struct {
 }
 
 func (c *checkup) layouts() []layout {
-	redis := scripts.NewRedis(c.Client)
+	redis := wire.NewRedis(c.Client)
 	return []layout{
 		{"a lock of rlock or fair", "doctor without --read and --permits", c.fair || !c.read && !c.permits, redis.Inspect},
-		{"a read/write lock", "doctor --read", c.read, scripts.NewRWLock(redis, "").Inspect},
-		{"a semaphore", "doctor --permits", c.permits, scripts.NewSemaphore(redis, 1).Inspect},
+		{"a read/write lock", "doctor --read", c.read, wire.NewRWLock(redis, "").Inspect},
+		{"a semaphore", "doctor --permits", c.permits, wire.NewSemaphore(redis, 1).Inspect},
 	}
 }
 

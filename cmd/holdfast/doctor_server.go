@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/cluster"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // The rules of docs/redis.md.
@@ -161,10 +161,10 @@ func (c *checkup) checkWrites(ctx context.Context) error {
 		return err
 	}
 	err = c.Do(ctx, c.B().Arbitrary("HSET", name, "field", "value", "field").Build()).Error()
-	if !scripts.Replied(err) {
+	if !wire.Replied(err) {
 		return err
 	}
-	if scripts.OutcomeOf(err) == scripts.Unavailable {
+	if wire.OutcomeOf(err) == wire.Unavailable {
 		c.hurts("it refuses writes: "+readable(err).Error(), "locks cannot be taken, renewed or released", "see what this answer of Redis says")
 	}
 	return nil

@@ -30,6 +30,9 @@ func finds(t *testing.T, args ...string) (found []finding) {
 	for n := range 3 {
 		var out, errors strings.Builder
 		status := execute(append([]string{"doctor", "-o", "json"}, args...), nil, &out, &errors)
+		if status == statusAway && n < 2 {
+			continue
+		}
 		if n > 0 && status != 0 && status != statusHurts {
 			break // it has no room for another client so soon
 		}

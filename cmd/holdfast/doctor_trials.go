@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -31,7 +32,7 @@ func (c *checkup) checkTrials(ctx context.Context) error {
 	for _, t := range c.trials() {
 		switch err := t.try(ctx, name); {
 		case err == nil, rueidis.IsRedisNil(err), lacksRight(err), c.judged && unknown(err):
-		case !scripts.Replied(err) && !errors.Is(err, errUnheard):
+		case !wire.Replied(err) && !errors.Is(err, errUnheard):
 			return err
 		case errors.Is(err, holdfast.ErrWrongType):
 			c.hurts(readable(err).Error(), "the lock cannot have this name", "take another name for the lock")
@@ -59,8 +60,8 @@ func unknown(err error) bool {
 }
 
 func (c *checkup) trials() []trial {
-	redis := scripts.NewRedis(c.Client)
-	fair := scripts.NewFair(redis, scripts.FairSettings{})
+	redis := wire.NewRedis(c.Client)
+	fair := wire.NewFair(redis, wire.FairSettings{})
 	return []trial{
 		{"a script of the lock is refused", "any lock of this name", true, c.inspect},
 		{"a script of fair is refused", "a fair lock of this name", c.fair, func(ctx context.Context, name string) error {

@@ -126,9 +126,11 @@ func (r *run) acquire(ctx context.Context, h *hold, o rueidis.ClientOption) (err
 	if h.client, err = dial(dialing, o, once); err != nil {
 		return err
 	}
-	if h.locker, err = r.newLocker(h.client); err != nil {
+	l, err := r.newLocker(h.client)
+	if err != nil { // l is not nil then
 		return err
 	}
+	h.locker = l
 	if r.atLeast > 0 {
 		if err := r.begin(ctx, h); err != nil {
 			return err

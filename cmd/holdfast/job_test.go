@@ -79,7 +79,7 @@ func TestRunAtLeastIsOver(t *testing.T) {
 		late()
 		return redistest.Hold
 	})
-	out, text, status := do(t, proxy.Addr(), "", ran("--try", "--at-least", "100ms")...)
+	out, text, status := once(t, proxy.Addr(), "", ran("--try", "--at-least", "100ms")...)
 	require.Empty(t, out)
 	require.Equal(t, statusAway, status, text)
 	requireFree(t, s, key)

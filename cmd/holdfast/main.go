@@ -21,7 +21,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redact"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // The exit statuses of holdfast itself. Where sysexits.h has one that fits, it is that, as
@@ -58,7 +58,7 @@ func failed(err error) *failure {
 		status = statusNotAcquired
 	case errors.Is(err, holdfast.ErrUnavailable), errors.Is(err, holdfast.ErrUnknown):
 		status = statusAway
-	case !scripts.OutcomeOf(err).Final():
+	case !wire.OutcomeOf(err).Final():
 		status, err = statusAway, fmt.Errorf("%w: %w", holdfast.ErrUnavailable, err)
 	}
 	return &failure{status, readable(err)}

@@ -155,8 +155,18 @@ func (p *program) exits(status int) {
 	require.Equal(p.t, status, got, p.err.String())
 }
 
-// do runs holdfast to its end.
+// do runs holdfast to its end. A machine that stands still for seconds looks like a server that does not answer.
 func do(t *testing.T, address, input string, args ...string) (out, errors string, status int) {
+	t.Helper()
+	out, errors, status = once(t, address, input, args...)
+	for tries := 1; status == statusAway && tries < 5; tries++ {
+		out, errors, status = once(t, address, input, args...)
+	}
+	return out, errors, status
+}
+
+// once is do where a server may be away.
+func once(t *testing.T, address, input string, args ...string) (out, errors string, status int) {
 	t.Helper()
 	p := start(t, address, args...)
 	_, _ = io.WriteString(p.in, input) // it may have ended

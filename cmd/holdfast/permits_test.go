@@ -41,7 +41,12 @@ func TestSemaphores(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(out), &shown))
 	require.Equal(t, []any{3, 2, two.Owner()}, []any{shown.Permits, len(shown.Holders), shown.Holders[1].Owner})
 
-	_, text := asks(t, statusRefused, url, "", "run", "--redis", url, "--try", "--permits", "5", "exports", "--", "true")
+	s.Do(t, "ACL", "SETUSER", "default", "resetkeys", "~exports", "~redisson_*", "~holdfast_heartbeat:*", "~holdfast_gone:*")
+	_, text := asks(t, statusRefused, url, "", "show", "exports")
+	require.Contains(t, text, "NOPERM") // of its permits, and not that it is no lock
+	s.Do(t, "ACL", "SETUSER", "default", "allkeys")
+
+	_, text = asks(t, statusRefused, url, "", "run", "--redis", url, "--try", "--permits", "5", "exports", "--", "true")
 	require.Contains(t, text, "5 permits wanted, but others use the key with 3")
 	asks(t, 0, url, "", "resize", "exports", "2")
 	asks(t, statusNotAcquired, url, "", "run", "--redis", url, "--try", "--permits", "5", "exports", "--", "true")

@@ -136,6 +136,11 @@ func (r *run) prepare(s *server, args []string) (o rueidis.ClientOption, err err
 	if r.capped && r.maxHold <= 0 {
 		return o, fmt.Errorf("--max-hold: %v is not greater than zero", r.maxHold)
 	}
+	for name, d := range map[string]time.Duration{"max-hold": r.maxHold, "kill-after": r.killAfter} {
+		if d > check.MaxLease {
+			return o, fmt.Errorf("--%s: %v is longer than %v", name, d, check.MaxLease)
+		}
+	}
 	if o, err = s.options(r.lease); err != nil {
 		return o, err
 	}

@@ -26,7 +26,7 @@ func TestF39_PasswordIsReadAtEachDial(t *testing.T) {
 	startIt := func(args ...string) *program {
 		return start(t, s.Addr(), append([]string{"--password-file", file}, args...)...)
 	}
-	first := startIt(ran("--fair", "--lease", "6s")...)
+	first := startIt(ran("--fair", "--lease", "15s")...)
 	first.says("started")
 	second := startIt(ran("--fair")...)
 	awaitQueue(t, s, 1)
@@ -82,7 +82,7 @@ func TestF39_CertificateIsReadAtEachDial(t *testing.T) {
 		write("key", "PRIVATE KEY", private)
 	}
 	show(certificate(ca, "client"))
-	p := start(t, "", append(append(args, "--tls-cert", file("cert"), "--tls-key", file("key")), ran("--lease", "6s")...)...)
+	p := start(t, "", append(append(args, "--tls-cert", file("cert"), "--tls-key", file("key")), ran("--lease", "15s")...)...)
 	p.says("started")
 
 	show(certificate(next, "client"))

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/cluster"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // waiter is a place in the queue of a key.
@@ -63,11 +63,15 @@ func (o operators) inspect(ctx context.Context, key string) (lock, error) {
 	if err != nil && !errors.Is(err, holdfast.ErrWrongType) || s.Held || s.Waiting > 0 {
 		return lockOf(s), err
 	}
-	if reply, bad := o.semaphores.Inspect(ctx, key); bad == nil && reply.Permits+len(reply.Holders) > 0 {
+	reply, bad := o.semaphores.Inspect(ctx, key)
+	if bad == nil && reply.Permits+len(reply.Holders) > 0 {
 		return lockOf(reply), nil
 	}
 	if err != nil {
 		s, err = o.readWrite.Inspect(ctx, key)
+	}
+	if errors.Is(err, holdfast.ErrWrongType) && bad != nil && !errors.Is(bad, holdfast.ErrWrongType) { // it may be a semaphore
+		err = bad
 	}
 	return lockOf(s), err
 }
@@ -112,11 +116,11 @@ func oneKey(c *cobra.Command, args []string) error {
 }
 
 func queueOf(ctx context.Context, client rueidis.Client, key string) ([]waiter, error) {
-	var settings scripts.RedisSettings
+	var settings wire.RedisSettings
 	if client.Mode() == rueidis.ClientModeCluster {
 		settings.Cluster = cluster.New(client)
 	}
-	reply, err := scripts.NewFair(scripts.NewRedisWith(client, settings), scripts.FairSettings{}).Queue(ctx, key)
+	reply, err := wire.NewFair(wire.NewRedisWith(client, settings), wire.FairSettings{}).Queue(ctx, key)
 	queue := make([]waiter, len(reply))
 	for i, w := range reply {
 		library := libraryOf(w.Owner)

@@ -20,7 +20,7 @@ type Batcher[K comparable, Q, A any] struct {
 // Call is a batch of asks. The goroutine with its first ask makes sure that it is made.
 type Call[K comparable, Q, A any] struct {
 	Kind    K             // immutable
-	Asks    []Q           // guarded by the batcher's mu until Close
+	Asks    []Q           // guarded by the batcher's mu until Seal
 	Came    chan struct{} // closed by the maker after the call; nil with a single ask; guarded like Asks
 	Answers []A           // one for each ask, if Err is nil; set by the maker
 	Err     error         // set by the maker
@@ -49,9 +49,9 @@ func (g *Batcher[K, Q, A]) Join(kind K, ask Q, alone bool) (c *Call[K, Q, A], in
 	return c, index
 }
 
-// Close closes a call to further asks. Call runtime.Gosched before it, so that goroutines
+// Seal closes a call to further asks. Call runtime.Gosched before it, so that goroutines
 // that are about to join can do so; without any, that costs nothing.
-func (g *Batcher[K, Q, A]) Close(c *Call[K, Q, A]) {
+func (g *Batcher[K, Q, A]) Seal(c *Call[K, Q, A]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.next == c {

@@ -43,11 +43,11 @@ func TestJoin_Apart(t *testing.T) {
 		require.NotZero(t, index)
 	}
 	closed := first("a", false)
-	g.Close(closed)
+	g.Seal(closed)
 	first("a", false)
 	other := first("b", false)
 	first("b", true)
-	g.Close(full)
+	g.Seal(full)
 	same, index := g.Join("b", 1, false)
 	require.Same(t, other, same)
 	require.Equal(t, 1, index)
@@ -67,7 +67,7 @@ func TestJoin_AtOnce(t *testing.T) {
 				if index != 0 {
 					continue
 				}
-				g.Close(c)
+				g.Seal(c)
 				mu.Lock()
 				for _, ask := range c.Asks {
 					seen[ask]++

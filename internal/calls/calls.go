@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/loop"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // Calls bounds the calls to Redis in time, and runs on goroutines of their own those that
@@ -105,7 +105,7 @@ const Fresh = 50 * time.Millisecond
 // Note remembers whether Redis answered a call for the key of a name; "": for several keys.
 func (c *Calls) Note(name string, err error) {
 	at := int64(0)
-	if outcome := scripts.OutcomeOf(err); outcome == scripts.Done || outcome == scripts.Refused {
+	if outcome := wire.OutcomeOf(err); outcome == wire.Done || outcome == wire.Refused {
 		at = int64(c.Now())
 	}
 	if one := c.of(name); one != nil {
@@ -162,7 +162,7 @@ func (c *Calls) RetryUntil(lease time.Duration, until time.Time, call func(conte
 	var retry Backoff
 	for {
 		err := call(c.Context())
-		if err == nil || scripts.Permanent(err) {
+		if err == nil || wire.Permanent(err) {
 			return err
 		}
 		pause := retry.Next(lease)

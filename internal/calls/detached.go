@@ -3,7 +3,7 @@ package calls
 import (
 	"context"
 
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // Work leaves the goroutine of its caller in three ways. [Detached]: the caller waits, but only until
@@ -25,10 +25,10 @@ func Detached[T any](ctx context.Context, c *Calls, name string, call func(conte
 // when ctx ends.
 func Detach[T any](ctx context.Context, spawn func(func()) error, call func(context.Context) (T, error)) (T, error) {
 	var none T
-	came := make(chan scripts.Result[T], 1)
+	came := make(chan wire.Result[T], 1)
 	if err := spawn(func() {
 		value, err := call(ctx)
-		came <- scripts.Result[T]{Value: value, Err: err}
+		came <- wire.Result[T]{Value: value, Err: err}
 	}); err != nil {
 		return none, err
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/errs"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // ErrNoAnswer says that Redis did not answer a call in time.
@@ -17,10 +17,10 @@ var ErrNoAnswer = errors.New("no answer in time")
 // WithOutcome joins the error of a call to Redis with what is known of its outcome. It leaves a refusal
 // unchanged.
 func WithOutcome(err error) error {
-	switch scripts.OutcomeOf(err) {
-	case scripts.Unavailable:
+	switch wire.OutcomeOf(err) {
+	case wire.Unavailable:
 		return errs.With(holdfast.ErrUnavailable, err)
-	case scripts.Unknown:
+	case wire.Unknown:
 		return errs.With(holdfast.ErrUnknown, err)
 	}
 	return err
@@ -43,7 +43,7 @@ func (c *Calls) Public(err error) error {
 	case network:
 		return err
 	}
-	if c.server == nil || scripts.Replied(err) || scripts.OutcomeOf(err) == scripts.Refused {
+	if c.server == nil || wire.Replied(err) || wire.OutcomeOf(err) == wire.Refused {
 		return err
 	}
 	return fmt.Errorf("%s: %w", c.server(), err)

@@ -30,6 +30,22 @@ const Marker = "holdfast_node"
 // Due ends the key of a job that runs once when it is due: it is held for a fixed time from the start.
 const Due = ":due"
 
+// Named returns the name of something that belongs to key: prefix:{key}, so
+// that both share a slot in Cluster, or prefix:key if the key has braces of its
+// own. This is Redisson's rule, to the letter.
+func Named(prefix, key string) string {
+	before, after := Braces(key)
+	return prefix + before + key + after
+}
+
+// Braces returns what stands around key in such a name.
+func Braces(key string) (before, after string) {
+	if strings.Contains(key, "{") {
+		return ":", ""
+	}
+	return ":{", "}"
+}
+
 // collides says which names of another lock those of key would collide with; "" if none.
 func collides(key string) string {
 	switch key[0] {

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/planted"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
@@ -29,7 +29,7 @@ type Attempt struct {
 
 // retryable reports whether a later attempt may succeed.
 func (a Attempt) retryable() bool {
-	return !scripts.OutcomeOf(a.Err).Final()
+	return !wire.OutcomeOf(a.Err).Final()
 }
 
 // Failure is the error of an attempt that did not acquire the key.
@@ -47,7 +47,7 @@ func (a Attempt) Failure() error {
 // came too late, it leaves an orphan, which the caller must undo.
 func (e *Engine) Try(ctx context.Context, k *Key, t Terms, reserve int64) Attempt {
 	a, start := acquiring{e, k.Name, e.NewOwner(), t, reserve}, time.Now()
-	reply, err := scripts.AcquireReply{}, errHeldBack
+	reply, err := wire.AcquireReply{}, errHeldBack
 	switch {
 	case e.Calls.Answering(k.Name):
 		reply, err = a.send(ctx)
@@ -75,7 +75,7 @@ type acquiring struct {
 	reserve     int64
 }
 
-func (a acquiring) send(ctx context.Context) (scripts.AcquireReply, error) {
+func (a acquiring) send(ctx context.Context) (wire.AcquireReply, error) {
 	writer := a.terms.beside
 	if writer == nil {
 		return a.engine.backend.Acquire(ctx, a.name, a.owner, a.terms.Lease, a.reserve)
@@ -86,13 +86,13 @@ func (a acquiring) send(ctx context.Context) (scripts.AcquireReply, error) {
 }
 
 // judge turns the reply to an acquire that began at start into an attempt.
-func (e *Engine) judge(k *Key, owner string, t Terms, start time.Time, reply scripts.AcquireReply, err error) Attempt {
+func (e *Engine) judge(k *Key, owner string, t Terms, start time.Time, reply wire.AcquireReply, err error) Attempt {
 	if planted.TrustFromReply {
 		start = time.Now()
 	}
 	a := Attempt{Start: start, Err: e.Calls.NotePublic(k.Name, err)}
 	if a.Err != nil {
-		if scripts.OutcomeOf(a.Err).MayHaveRun() && !planted.NoUndoOfAcquires {
+		if wire.OutcomeOf(a.Err).MayHaveRun() && !planted.NoUndoOfAcquires {
 			a.Orphan = &Orphan{Name: k.Name, Owner: owner, Lease: t.Lease}
 		}
 		return a

@@ -6,11 +6,11 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // Backend is how a lock kind holds keys in Redis, by their names there. All methods may be
-// called concurrently. [scripts.OutcomeOf] judges their errors. The engine may repeat a call
+// called concurrently. [wire.OutcomeOf] judges their errors. The engine may repeat a call
 // after it lost the reply, except Acquire, which it never repeats for the same owner. Its
 // [Discipline] needs more of it.
 type Backend interface {
@@ -18,11 +18,11 @@ type Backend interface {
 	Calls() *calls.Calls
 	// Acquire makes owner the holder of name if that is free. With fencing,
 	// reserve is how many fences the hold gets.
-	Acquire(ctx context.Context, name, owner string, lease time.Duration, reserve int64) (scripts.AcquireReply, error)
+	Acquire(ctx context.Context, name, owner string, lease time.Duration, reserve int64) (wire.AcquireReply, error)
 	// SetEntries sets the owner's entries.
-	SetEntries(ctx context.Context, name, owner string, entries scripts.Entries) (ours bool, err error)
+	SetEntries(ctx context.Context, name, owner string, entries wire.Entries) (ours bool, err error)
 	// Renew extends the expiry of many holds; one answer for each.
-	Renew(ctx context.Context, lease time.Duration, names, owners []string, answers []scripts.Answer) error
+	Renew(ctx context.Context, lease time.Duration, names, owners []string, answers []wire.Answer) error
 	// Abandoned reports an owner whose hold was lost, or that the engine gives up releasing.
 	// Redis may still have it.
 	Abandoned(name, owner string)
@@ -30,9 +30,9 @@ type Backend interface {
 	// Inspect returns the state of name, without the key.
 	Inspect(ctx context.Context, name string) (holdfast.Status, error)
 	// InspectEach is Inspect for each of names.
-	InspectEach(ctx context.Context, names []string) ([]scripts.Result[holdfast.Status], error)
+	InspectEach(ctx context.Context, names []string) ([]wire.Result[holdfast.Status], error)
 	// Scans returns what reads the names that match a pattern as of SCAN.
-	Scans(ctx context.Context, match string) ([]scripts.Scan, error)
+	Scans(ctx context.Context, match string) ([]wire.Scan, error)
 	// ForceRelease frees name from any holder, and reports whether it was held.
 	ForceRelease(ctx context.Context, name string) (existed bool, err error)
 
@@ -49,7 +49,7 @@ type AcquiresAll interface {
 // ReaderBackend is a [Backend] of readers, whose engine has [Config.SharedHolds].
 type ReaderBackend interface {
 	// AcquireBeside makes owner a reader beside writer, its caller.
-	AcquireBeside(ctx context.Context, name, owner, writer string, lease time.Duration) (scripts.AcquireReply, error)
+	AcquireBeside(ctx context.Context, name, owner, writer string, lease time.Duration) (wire.AcquireReply, error)
 	// MayShare reports whether later readers may share the hold of owner, whose tenure is over: no writer waits.
 	MayShare(ctx context.Context, name, owner string) (bool, error)
 }

@@ -4,14 +4,14 @@ import (
 	"context"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // Discipline is how waiters get a key: packages racing and queueing. An engine has one. It
 // keeps its state of a key, a waiter or a hold in [Key.State], [Waiter.State] and [Hold.State].
 type Discipline interface {
 	// Release makes one attempt to end a hold in Redis.
-	Release(ctx context.Context, h *Hold, lastFence int64) (scripts.ReleaseReply, error)
+	Release(ctx context.Context, h *Hold, lastFence int64) (wire.ReleaseReply, error)
 	// GiveUp makes one attempt to undo what an acquire of owner may have left.
 	GiveUp(ctx context.Context, name, owner string) error
 
@@ -32,7 +32,7 @@ type Discipline interface {
 	// BeforeRelease: a hold of the key is about to be released in Redis.
 	BeforeRelease(k *Key)
 	// AfterRelease: that attempt has ended.
-	AfterRelease(k *Key, released scripts.ReleaseReply)
+	AfterRelease(k *Key, released wire.ReleaseReply)
 	// HoldLost: h, a hold of k until now or until its release began, is lost, or that release has failed.
 	HoldLost(k *Key, h *Hold)
 	// Settle starts the next waiter, or drops a key that is no longer needed. It follows

@@ -21,7 +21,7 @@
 // # How a key is acquired
 //
 // A key that is held, wanted or being released here has a [Key]. A Lock that finds none makes
-// the first attempt, on the caller's goroutine. If Redis refuses it, the caller becomes a
+// the first attempt, on the caller's goroutine. If the key is not free, the caller becomes a
 // waiter, and so does every later caller. The engine gives a waiter no goroutine, and no timer
 // but that of WaitAtMost or TryLockFor. Its [Discipline] sends the commands, and gives the waiters
 // the key: they race with other processes (package racing), or stand in a queue in Redis (package

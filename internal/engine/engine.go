@@ -16,7 +16,7 @@ type Config struct {
 	holdfast.Settings               // the options of the locker
 	Kind              string        // the lock kind's name, the prefix of New's errors
 	Client            string        // the locker's id, the prefix of its owners
-	Longest           time.Duration // of the leases of a deployment; 0: no limit
+	MaxLease          time.Duration // of the leases of a deployment; 0: no limit
 	OwnerSuffix       string        // ends the owners of the locker
 	SharedHolds       bool          // a hold may serve several sections at the same time; with ManyHolds
 	ManyHolds         bool          // a key may have several holds here at the same time; Redis decides how many

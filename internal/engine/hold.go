@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/planted"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
@@ -54,7 +53,7 @@ func (h *Hold) State() any { return h.extras.state }
 
 // NewHold makes a hold of a lease that Redis granted to a call that began at start, and makes
 // the watchdog renew it. It is not yet a hold of the key. state is that of the discipline.
-func (e *Engine) NewHold(k *Key, owner string, t Terms, start time.Time, a scripts.AcquireReply, state any) *Hold {
+func (e *Engine) NewHold(k *Key, owner string, t Terms, start time.Time, a wire.AcquireReply, state any) *Hold {
 	h := &Hold{Key: k, Owner: owner, granted: e.Calls.Now(), extras: &noExtras, plain: t.Plain()}
 	h.late = h.granted-e.Calls.At(start) > time.Second
 	if e.SharedHolds || a.Fence != 0 || state != nil || e.observer != nil || t.Label != nil {
@@ -78,7 +77,6 @@ func (e *Engine) NewHold(k *Key, owner string, t Terms, start time.Time, a scrip
 // renewals a second.
 type buffers struct {
 	keys, owners []string
-	replies      []scripts.Answer
 }
 
 var bufferPool = sync.Pool{New: func() any { return new(buffers) }}
@@ -93,9 +91,8 @@ func (e *Engine) renew(ctx context.Context, holds []*Hold, answers []watchdog.An
 		}
 		b.keys, b.owners = append(b.keys, h.Key.Name), append(b.owners, h.Owner)
 	}
-	b.replies = slices.Grow(b.replies, len(holds))[:len(holds)]
 	began := e.Calls.Now()
-	err := e.backend.Renew(calls.HideDeadline(ctx), e.Lease, b.keys, b.owners, b.replies)
+	err := e.backend.Renew(calls.HideDeadline(ctx), e.Lease, b.keys, b.owners, answers)
 	e.ObserveCall(ctx, b.keys[0], err)
 	if ctx.Err() == context.Canceled { // the locker was closed
 		err = nil
@@ -104,23 +101,16 @@ func (e *Engine) renew(ctx context.Context, holds []*Hold, answers []watchdog.An
 		err = calls.WithOutcome(e.Calls.Public(err))
 		e.Logger.Warn("holdfast: renewal failed", "leases", len(holds), "error", err) // of one key, or of all
 	}
-	for i, a := range b.replies {
-		switch a {
-		case scripts.Renewed:
-			answers[i] = watchdog.Renewed
+	for i, a := range answers {
+		if a == watchdog.Renewed {
 			e.observer.renewed(holds[i], began, nil)
-		case scripts.NotOurs:
-			answers[i] = watchdog.NotOurs
-		case scripts.Unanswered:
-			if err != nil {
-				e.observer.renewed(holds[i], began, err)
-			}
+		} else if a == watchdog.Unanswered && err != nil {
+			e.observer.renewed(holds[i], began, err)
 		}
 	}
 	clear(b.keys)
 	clear(b.owners)
-	clear(b.replies)
-	b.keys, b.owners, b.replies = b.keys[:0], b.owners[:0], b.replies[:0]
+	b.keys, b.owners = b.keys[:0], b.owners[:0]
 	bufferPool.Put(b)
 }
 
@@ -192,8 +182,8 @@ func (e *Engine) revoke(h *Hold, reason error) (news bool) {
 	return news
 }
 
-// Terms are what a caller asks of an outermost hold. They have four fields, as Go keeps a larger struct
-// in memory, which every lock would pay for.
+// Terms are what a caller asks of an outermost hold. They have four fields, as Go passes no
+// larger struct in registers, which every lock would pay for.
 type Terms struct {
 	Lease   time.Duration // of the hold
 	MaxHold time.Duration // cap on a renewed hold; 0: none; Fixed: it is never renewed

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/calls"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // obedient is a backend and a discipline that release whatever they are told to.
@@ -25,9 +25,9 @@ func (o obedient) Calls() *calls.Calls    { return o.calls }
 func (obedient) Abandoned(string, string) {}
 func (obedient) Close()                   {}
 
-func (o obedient) Release(_ context.Context, h *Hold, _ int64) (scripts.ReleaseReply, error) {
+func (o obedient) Release(_ context.Context, h *Hold, _ int64) (wire.ReleaseReply, error) {
 	o.released <- h.Owner
-	return scripts.ReleaseReply{Ours: true}, nil
+	return wire.ReleaseReply{Ours: true}, nil
 }
 
 type obedientDiscipline struct{ obedient }
@@ -44,7 +44,7 @@ func TestG1_AKeyHasOneHold(t *testing.T) {
 	defer e.Close()
 	k := e.NewKey("k")
 	hold := func(owner string) *Hold {
-		return e.NewHold(k, owner, Terms{Lease: c.Lease}, time.Now(), scripts.AcquireReply{}, nil)
+		return e.NewHold(k, owner, Terms{Lease: c.Lease}, time.Now(), wire.AcquireReply{}, nil)
 	}
 	k.Lock()
 	first := e.Adopt(k, Attempt{Hold: hold("first")}, 0)
@@ -73,7 +73,7 @@ func several(t *testing.T) (*Engine, func(k *Key, owner string) *Hold) {
 	e := New(o, obedientDiscipline{o}, c)
 	t.Cleanup(func() { require.NoError(t, e.Close()) })
 	return e, func(k *Key, owner string) *Hold {
-		return e.NewHold(k, owner, Terms{Lease: c.Lease}, time.Now(), scripts.AcquireReply{}, nil)
+		return e.NewHold(k, owner, Terms{Lease: c.Lease}, time.Now(), wire.AcquireReply{}, nil)
 	}
 }
 

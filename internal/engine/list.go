@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/errs"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // inspected is how many keys are asked for in a round trip. Other calls on the connection wait
@@ -19,15 +19,15 @@ const inspected = 256
 
 // Locks yields the locks whose keys begin with prefix, as Matching does.
 func (e *Engine) Locks(caller context.Context, prefix string) iter.Seq2[holdfast.Status, error] {
-	return e.Matching(caller, scripts.Literal(prefix)+"*")
+	return e.Matching(caller, wire.Literal(prefix)+"*")
 }
 
 // Matching yields the locks whose keys match a pattern as of SCAN, each once. After an error, it
 // goes on with the next key, or with the next server if the error is not of a key.
 func (e *Engine) Matching(caller context.Context, match string) iter.Seq2[holdfast.Status, error] {
 	return func(yield func(holdfast.Status, error) bool) {
-		scans, err := call(caller, e, "", func(ctx context.Context) ([]scripts.Scan, error) {
-			return e.backend.Scans(ctx, scripts.Literal(e.Prefix)+match)
+		scans, err := call(caller, e, "", func(ctx context.Context) ([]wire.Scan, error) {
+			return e.backend.Scans(ctx, wire.Literal(e.Prefix)+match)
 		})
 		if err != nil {
 			yield(holdfast.Status{}, errs.Of("list", match, err))
@@ -54,16 +54,16 @@ func (e *Engine) Matching(caller context.Context, match string) iter.Seq2[holdfa
 
 // locksOf yields the locks of one server, some perhaps twice, with errors that name the key. An
 // error without a key is the last.
-func (e *Engine) locksOf(caller context.Context, scan scripts.Scan) iter.Seq2[holdfast.Status, error] {
+func (e *Engine) locksOf(caller context.Context, scan wire.Scan) iter.Seq2[holdfast.Status, error] {
 	return func(yield func(holdfast.Status, error) bool) {
 		for cursor := uint64(0); ; {
-			page, err := call(caller, e, "", func(ctx context.Context) (scripts.Page, error) { return scan.Page(ctx, cursor) })
+			page, err := call(caller, e, "", func(ctx context.Context) (wire.Page, error) { return scan.Page(ctx, cursor) })
 			if err != nil {
 				yield(holdfast.Status{}, err)
 				return
 			}
 			for names := range slices.Chunk(page.Names, inspected) {
-				each, err := call(caller, e, "", func(ctx context.Context) ([]scripts.Result[holdfast.Status], error) {
+				each, err := call(caller, e, "", func(ctx context.Context) ([]wire.Result[holdfast.Status], error) {
 					return e.backend.InspectEach(ctx, names)
 				})
 				if err != nil {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // shelves is a backend with some names on each server, on pages; in place of the name "…", the
@@ -22,34 +22,34 @@ type shelves struct {
 	pages [][][]string
 }
 
-func (s shelves) Scans(context.Context, string) (scans []scripts.Scan, _ error) {
+func (s shelves) Scans(context.Context, string) (scans []wire.Scan, _ error) {
 	for i, pages := range s.pages {
-		scans = append(scans, scripts.Scan{Server: string(rune('A' + i)), Page: func(ctx context.Context, cursor uint64) (scripts.Page, error) {
+		scans = append(scans, wire.Scan{Server: string(rune('A' + i)), Page: func(ctx context.Context, cursor uint64) (wire.Page, error) {
 			if names := pages[cursor]; !slices.Contains(names, "…") {
-				return scripts.Page{Names: names, Next: (cursor + 1) % uint64(len(pages))}, nil
+				return wire.Page{Names: names, Next: (cursor + 1) % uint64(len(pages))}, nil
 			}
 			<-ctx.Done()
-			return scripts.Page{}, ctx.Err()
+			return wire.Page{}, ctx.Err()
 		}})
 	}
 	return scans, nil
 }
 
-func (s shelves) InspectEach(_ context.Context, names []string) (replies []scripts.Result[holdfast.Status], err error) {
+func (s shelves) InspectEach(_ context.Context, names []string) (replies []wire.Result[holdfast.Status], err error) {
 	for _, name := range names {
 		switch name {
 		case "denied":
-			replies = append(replies, scripts.Result[holdfast.Status]{Err: errDenied})
+			replies = append(replies, wire.Result[holdfast.Status]{Err: errDenied})
 		case "free":
-			replies = append(replies, scripts.Result[holdfast.Status]{})
+			replies = append(replies, wire.Result[holdfast.Status]{})
 		default:
-			replies = append(replies, scripts.Result[holdfast.Status]{Value: holdfast.Status{Held: true, Owner: name}})
+			replies = append(replies, wire.Result[holdfast.Status]{Value: holdfast.Status{Held: true, Owner: name}})
 		}
 	}
 	return replies, nil
 }
 
-var errDenied = scripts.CheckKey("")
+var errDenied = wire.CheckKey("")
 
 // A key is listed once, wherever it is found again. The failure of a key or of a server names it,
 // and does not hide the others.

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/errs"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
@@ -118,9 +118,9 @@ func (e *Engine) countIn(ctx context.Context, outer *entry, wait bool) (doubt bo
 		}
 		n, _ := s.count()
 		_, err := e.setEntries(ctx, s, n+1)
-		err = scripts.AsLapsed(err)
-		switch outcome := scripts.OutcomeOf(err); {
-		case outcome == scripts.Done:
+		err = wire.AsLapsed(err)
+		switch outcome := wire.OutcomeOf(err); {
+		case outcome == wire.Done:
 			doubt = false
 		case outcome.MayHaveRun():
 			doubt = true
@@ -137,7 +137,7 @@ func (e *Engine) countIn(ctx context.Context, outer *entry, wait bool) (doubt bo
 func (e *Engine) setEntries(ctx context.Context, s *section, n int) (set bool, err error) {
 	h := s.hold
 	set, err = calls.DetachedNoted(ctx, e.Calls, h.Key.Name, func(ctx context.Context) (bool, error) {
-		return e.backend.SetEntries(ctx, h.Key.Name, h.Owner, scripts.Entries{Count: n, Label: h.extras.label})
+		return e.backend.SetEntries(ctx, h.Key.Name, h.Owner, wire.Entries{Count: n, Label: h.extras.label})
 	})
 	if err == nil && !set {
 		e.lose(h, watchdog.ErrNotOurs)
@@ -202,9 +202,9 @@ func (e *Engine) countOut(ctx context.Context, s *section) error {
 	n, end := s.count()
 	if end == nil { // otherwise the field is gone, or counts for the next section
 		err := e.setFewerEntries(own, s, n)
-		switch scripts.OutcomeOf(err) {
-		case scripts.Done:
-		case scripts.Refused:
+		switch wire.OutcomeOf(err) {
+		case wire.Done:
+		case wire.Refused:
 			<-serial
 			return err
 		default:
@@ -245,7 +245,7 @@ func (e *Engine) setEntriesLater(s *section, haveSlot bool) {
 			if cause != nil {
 				return nil // the field is gone, or will be
 			}
-			if err := e.setFewerEntries(ctx, s, n); scripts.OutcomeOf(err) != scripts.Refused { // see countOut
+			if err := e.setFewerEntries(ctx, s, n); wire.OutcomeOf(err) != wire.Refused { // see countOut
 				return err
 			}
 			return nil

@@ -10,7 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/errs"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // Events go to a [holdfast.Observer] through a bounded buffer and a goroutine, so the
@@ -255,9 +255,9 @@ func (e *Engine) ObserveCall(ctx context.Context, name string, err error) {
 	if o == nil || err == nil && o.away.Load() == 0 {
 		return
 	}
-	outcome := scripts.OutcomeOf(err)
-	failed := outcome == scripts.Unavailable || outcome == scripts.Unknown
-	if failed && ctx.Err() == context.Canceled || outcome == scripts.Refused && ctx.Err() != nil {
+	outcome := wire.OutcomeOf(err)
+	failed := outcome == wire.Unavailable || outcome == wire.Unknown
+	if failed && ctx.Err() == context.Canceled || outcome == wire.Refused && ctx.Err() != nil {
 		return
 	}
 	server, now := e.Calls.ServerOf(name), o.now()

@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // A locker without an observer pays for none.
@@ -80,7 +80,7 @@ func TestObserverOutagesByServer(t *testing.T) {
 		e.ObserveCall(gone, "a", away) // the caller gave up
 		late, cancel := context.WithTimeout(t.Context(), 0)
 		defer cancel()
-		_, unsent := scripts.NewRedis(nil).Release(late, scripts.ReleaseRequest{Key: "a", Owner: "owner"})
+		_, unsent := wire.NewRedis(nil).Release(late, wire.ReleaseRequest{Key: "a", Owner: "owner"})
 		tells("a", nil)
 		tells("a", away, holdfast.OutageBeganEvent{Server: "server of a", Err: away})
 		e.ObserveCall(late, "a", unsent) // nobody was asked
@@ -95,7 +95,7 @@ func TestObserverOutagesByServer(t *testing.T) {
 
 type refusal struct{ error }
 
-func (refusal) Outcome() scripts.Outcome { return scripts.Refused }
+func (refusal) Outcome() wire.Outcome { return wire.Refused }
 
 // The events of readers go to the observer of the writers: both halves count their times from one instant.
 func TestObserver_TheHalvesHaveOneClock(t *testing.T) {
@@ -114,7 +114,7 @@ func TestObserver_TheHalvesHaveOneClock(t *testing.T) {
 		Pair(readers, writers)
 		defer writers.Close()
 		k, start := readers.NewKey("k"), time.Now()
-		a := Attempt{Start: start, Hold: readers.NewHold(k, "reader", Terms{Lease: time.Minute}, start, scripts.AcquireReply{}, nil)}
+		a := Attempt{Start: start, Hold: readers.NewHold(k, "reader", Terms{Lease: time.Minute}, start, wire.AcquireReply{}, nil)}
 		k.Lock()
 		require.NotNil(t, readers.Adopt(k, a, readers.Calls.At(start)))
 		k.Unlock()

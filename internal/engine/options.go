@@ -141,8 +141,8 @@ func (e *Engine) chosen(opts []holdfast.LockOption, opt *holdfast.LockOptions) (
 	if err == nil && opt.OnPlace != nil && !e.Places {
 		err = errs.Invalid("OnPlace: %s has no queue of all processes", e.Kind)
 	}
-	if err == nil && opt.FixedLease != nil && e.Longest > 0 && *opt.FixedLease > e.Longest {
-		err = errs.Invalid("FixedLease: %v is longer than WithMaxLease, %v", *opt.FixedLease, e.Longest)
+	if err == nil && opt.FixedLease != nil && e.MaxLease > 0 && *opt.FixedLease > e.MaxLease {
+		err = errs.Invalid("FixedLease: %v is longer than WithMaxLease, %v", *opt.FixedLease, e.MaxLease)
 	}
 	if err != nil {
 		return t, err

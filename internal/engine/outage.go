@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/errs"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // RideOut repeats a call until it succeeds, or fails in a way that no repetition cures: Redis refuses it,
@@ -23,7 +23,7 @@ func (e *Engine) RideOut(ctx context.Context, wait bool, call func(context.Conte
 			return err
 		}
 		if ctx.Err() == nil {
-			if scripts.OutcomeOf(err).Final() || !wait || time.Since(began) >= *e.MaxOutage {
+			if wire.OutcomeOf(err).Final() || !wait || time.Since(began) >= *e.MaxOutage {
 				return calls.WithOutcome(err)
 			}
 			select {
@@ -39,7 +39,7 @@ func (e *Engine) RideOut(ctx context.Context, wait bool, call func(context.Conte
 	}
 }
 
-// Outage is a time without answers from Redis.
+// Outage is a time in which Redis does not answer, or only that it cannot serve.
 type Outage struct {
 	since time.Time // start of the first attempt that failed
 	Err   error     // of the last one

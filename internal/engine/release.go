@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/planted"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
@@ -100,8 +100,8 @@ func (e *Engine) release(ctx context.Context, k *Key, h *Hold) error {
 	r := releasing{hold: h, lastFence: h.fences().used()}
 	err := r.attempt(e.Calls.Context())
 	k.Lock()
-	outcome := scripts.OutcomeOf(err)
-	done, permanent := outcome == scripts.Done, outcome == scripts.Refused && scripts.Permanent(err)
+	outcome := wire.OutcomeOf(err)
+	done, permanent := outcome == wire.Done, outcome == wire.Refused && wire.Permanent(err)
 	if done || permanent {
 		k.released(h)
 	}
@@ -131,7 +131,7 @@ func (e *Engine) release(ctx context.Context, k *Key, h *Hold) error {
 		}
 		finished <- err
 	})
-	if outcome == scripts.Refused { // may last: the caller does not wait for it
+	if outcome == wire.Refused { // may last: the caller does not wait for it
 		return err
 	}
 	select {
@@ -149,8 +149,8 @@ func (e *Engine) release(ctx context.Context, k *Key, h *Hold) error {
 type releasing struct {
 	hold      *Hold
 	lastFence int64
-	reply     scripts.ReleaseReply // in the last answer
-	doubt     bool                 // an attempt without an answer may have released
+	reply     wire.ReleaseReply // in the last answer
+	doubt     bool              // an attempt without an answer may have released
 }
 
 func (r *releasing) attempt(ctx context.Context) (err error) {
@@ -162,11 +162,11 @@ func (r *releasing) attempt(ctx context.Context) (err error) {
 	}
 	e.ObserveCall(ctx, name, err)
 	err = e.Calls.NotePublic(name, err)
-	r.doubt = r.doubt || scripts.OutcomeOf(err).MayHaveRun()
+	r.doubt = r.doubt || wire.OutcomeOf(err).MayHaveRun()
 	return err
 }
 
-func (r *releasing) send(ctx context.Context) (scripts.ReleaseReply, error) {
+func (r *releasing) send(ctx context.Context) (wire.ReleaseReply, error) {
 	return r.hold.Key.engine.discipline.Release(ctx, r.hold, r.lastFence)
 }
 

@@ -1,13 +1,14 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/errs"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 var registered []func(holdfast.Locker) *Engine
@@ -81,7 +82,7 @@ func (e *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 	}
 	e.ObserveCall(bounded, names[0], err)
 	for i, k := range states {
-		attempts[i] = e.judge(k, owners[i], t, start, scripts.AcquireReply{OK: ok}, err)
+		attempts[i] = e.judge(k, owners[i], t, start, wire.AcquireReply{OK: ok}, err)
 	}
 	return e.adoptAll(ctx, states, attempts)
 }
@@ -124,8 +125,8 @@ func (e *Engine) adoptAll(ctx context.Context, states []*Key, attempts []Attempt
 		k.Unlock()
 		e.Undo(attempts[i].Orphan)
 	}
-	if err == nil && ctx.Err() != nil {
-		err = errs.WithWait(ctx, holdfast.ErrNotAcquired)
+	if ctx.Err() != nil {
+		err = errs.WithWait(ctx, cmp.Or(err, holdfast.ErrNotAcquired))
 	}
 	if err == nil {
 		return leases, nil

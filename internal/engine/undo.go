@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/loop"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // The engine undoes in the background what no caller wants any more: holds that have ended without
@@ -34,7 +34,7 @@ var errHeldBack error = heldBack{errors.New("redis does not answer, and too many
 
 type heldBack struct{ error }
 
-func (heldBack) Outcome() scripts.Outcome { return scripts.Unavailable }
+func (heldBack) Outcome() wire.Outcome { return wire.Unavailable }
 
 // undoing is a list of what is to be undone on one server, with its worker.
 type undoing struct {
@@ -93,7 +93,7 @@ func (e *Engine) Undo(o *Orphan) {
 	} else if o.until.IsZero() {
 		o.until = time.Now().Add(o.Lease + e.Calls.Timeout)
 	}
-	u := e.undoingOf(o.Name, scripts.OutcomeOf(o.Err).Final())
+	u := e.undoingOf(o.Name, wire.OutcomeOf(o.Err).Final())
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.list = append(u.list, o)
@@ -134,9 +134,9 @@ func (e *Engine) undoAll(u *undoing) {
 
 // UndoOnce makes one attempt to undo o.
 func (e *Engine) UndoOnce(o *Orphan) error {
-	_, err := calls.DetachedNoted(e.Calls.Context(), e.Calls, o.Name, func(ctx context.Context) (scripts.ReleaseReply, error) {
+	_, err := calls.DetachedNoted(e.Calls.Context(), e.Calls, o.Name, func(ctx context.Context) (wire.ReleaseReply, error) {
 		if o.hold == nil {
-			return scripts.ReleaseReply{}, e.discipline.GiveUp(ctx, o.Name, o.Owner)
+			return wire.ReleaseReply{}, e.discipline.GiveUp(ctx, o.Name, o.Owner)
 		}
 		return e.discipline.Release(ctx, o.hold, o.hold.fences().used())
 	})
@@ -149,10 +149,10 @@ func (e *Engine) undoAgain(u *undoing, list []*Orphan) (again []*Orphan) {
 	var permanent []*Orphan
 	for _, o := range list {
 		switch {
-		case scripts.OutcomeOf(o.Err) == scripts.Done:
-		case scripts.Permanent(o.Err):
+		case wire.OutcomeOf(o.Err) == wire.Done:
+		case wire.Permanent(o.Err):
 			permanent = append(permanent, o)
-		case scripts.OutcomeOf(o.Err).Final() && !u.refused:
+		case wire.OutcomeOf(o.Err).Final() && !u.refused:
 			e.Undo(o)
 		default:
 			again = append(again, o)

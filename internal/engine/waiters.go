@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // waiters are the waiters of a key, in their order, with the state of their discipline.
@@ -197,7 +197,7 @@ func (k *Key) NoteResult(a Attempt) Attempt {
 	case a.Err == nil:
 		all.authorized = true
 	case all.authorized:
-		a.Err = scripts.AsLapsed(a.Err)
+		a.Err = wire.AsLapsed(a.Err)
 	}
 	return a
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // agentWait is for one answer, or for the start or the end of an agent.
-const agentWait = 40 * time.Second
+const agentWait = 90 * time.Second
 
 // command is one line to an agent; fields that an operation does not need are
 // left out. Command.java says what they mean.

@@ -8,10 +8,10 @@ import (
 )
 
 // shortLeases are renewed and end within the time of a test.
-var shortLeases = options{Lease: 1500 * time.Millisecond, WaiterTTL: time.Second, GrantLease: time.Second}
+var shortLeases = options{Lease: 6 * time.Second, WaiterTTL: 3 * time.Second, GrantLease: 3 * time.Second}
 
 // renewedLeases leave the watchdogs time enough where the machine is busy.
-var renewedLeases = options{Lease: 3 * time.Second}
+var renewedLeases = options{Lease: 8 * time.Second}
 
 // Each side's watchdog keeps its lock for as long as it is held, while the other waits: a
 // nested entry like the first, and what is left of it.

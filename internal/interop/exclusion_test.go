@@ -23,7 +23,7 @@ const (
 	exclusionAgents  = 4
 	exclusionThreads = 2 // of a process, at each kind of lock
 	exclusionTime    = 30 * time.Second
-	clusterTime      = 10 * time.Second // of that on a Redis Cluster
+	clusterTime      = 20 * time.Second // of that on a Redis Cluster
 )
 
 var (
@@ -63,6 +63,9 @@ func testExclusion(t *testing.T, s redis) {
 	}
 	for _, v := range all {
 		v.begin()
+	}
+	for _, v := range all { // it has started
+		v.agent.do(t, command{Op: "ping"})
 	}
 	end := time.Now().Add(length)
 	var work sync.WaitGroup

@@ -25,7 +25,7 @@ type deadQueue struct {
 // the holder, with either language next to the head.
 func deadHeads(t *testing.T, run func(t *testing.T, head *agent, queues []deadQueue)) {
 	needJava(t)
-	o := options{Lease: 30 * time.Second, WaiterTTL: time.Second, GrantLease: time.Second}
+	o := options{Lease: 30 * time.Second, WaiterTTL: 4 * time.Second, GrantLease: 4 * time.Second}
 	for _, lang := range twoAgents {
 		t.Run(lang+"Head", func(t *testing.T) {
 			t.Parallel()
@@ -80,7 +80,7 @@ func TestFair_DeadHead(t *testing.T) {
 	t.Parallel()
 	deadHeads(t, func(t *testing.T, head *agent, queues []deadQueue) {
 		head.kill()
-		allServed(queues, 8*time.Second)
+		allServed(queues, 20*time.Second)
 		for _, d := range queues {
 			tidy(t, d.s, d.head.key)
 		}
@@ -93,7 +93,7 @@ func TestFair_FrozenHead(t *testing.T) {
 	t.Parallel()
 	deadHeads(t, func(t *testing.T, head *agent, queues []deadQueue) {
 		head.pause()
-		allServed(queues, 10*time.Second)
+		allServed(queues, 20*time.Second)
 		head.resume()
 		for _, d := range queues {
 			got(t, d.wait)
@@ -124,7 +124,7 @@ func TestFair_InterruptedJavaHead(t *testing.T) {
 			holder.unlock()
 			released := time.Now()
 			locktest.Await(t, func() bool { return len(behind.waits[0]) > 0 })
-			require.Less(t, time.Since(released), 4*time.Second)
+			require.Less(t, time.Since(released), 20*time.Second)
 			behind.served()
 			tidy(t, s, key)
 		})

@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redact"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // Suit makes o the options of a client that does nothing but lock. It keeps shorter times.
@@ -47,7 +47,7 @@ func New(o rueidis.ClientOption) (rueidis.Client, error) {
 	if err == nil {
 		return client, nil
 	}
-	if scripts.OutcomeOf(err).Final() {
+	if wire.OutcomeOf(err).Final() {
 		return nil, redact.Error(err)
 	}
 	return nil, fmt.Errorf("%w: %w", holdfast.ErrUnavailable, redact.Error(err))

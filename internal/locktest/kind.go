@@ -101,7 +101,7 @@ func (k Kind) OnSentinels(t *testing.T) Kind {
 // all slots, for the long tests only.
 func (k Kind) OnMasters(t *testing.T) Kind {
 	InTestAll(t)
-	k.Cluster, k.Masters = true, redistest.StartCluster(t, 3, 3)
+	k.Cluster, k.Masters = true, redistest.StartCluster(t, 3, 3, "--cluster-node-timeout", "60000") // no master is replaced
 	return k
 }
 

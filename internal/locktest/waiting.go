@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -156,7 +157,7 @@ func (k Kind) Fields(owner, count string) []string {
 	if !k.ReadWrite {
 		return []string{owner, count}
 	}
-	return []string{"mode", "write", strings.TrimSuffix(owner, scripts.WriteSuffix) + scripts.WriteSuffix, count}
+	return []string{"mode", "write", strings.TrimSuffix(owner, wire.WriteSuffix) + wire.WriteSuffix, count}
 }
 
 // OfAnotherKind are the fields of a hash that is a lock, but not of the kind.

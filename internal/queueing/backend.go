@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/pubsub"
-	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // Backend is the backend of a lock kind that serves its waiters first come, first served,
@@ -14,15 +14,15 @@ import (
 type Backend interface {
 	engine.Backend
 	// Enter puts owners at the end of the queue, in their order.
-	Enter(ctx context.Context, name string, owners ...string) (scripts.EnterReply, error)
+	Enter(ctx context.Context, name string, owners ...string) (wire.EnterReply, error)
 	// Release ends a hold and gives the key to the next waiter.
-	Release(ctx context.Context, h scripts.FairReleaseRequest) (scripts.FairReply, error)
+	Release(ctx context.Context, h wire.FairReleaseRequest) (wire.FairReply, error)
 	// Leave gives up owners, whether they wait or hold.
-	Leave(ctx context.Context, l scripts.LeaveRequest) (scripts.FairReply, error)
+	Leave(ctx context.Context, l wire.LeaveRequest) (wire.FairReply, error)
 	// Confirm sets the lease of an owner that Redis has granted name.
-	Confirm(ctx context.Context, name, owner string, lease time.Duration) (scripts.AcquireReply, error)
+	Confirm(ctx context.Context, name, owner string, lease time.Duration) (wire.AcquireReply, error)
 	// Heartbeat keeps the locker's places, and reports what has become of them.
-	Heartbeat(ctx context.Context, asked []scripts.HeartbeatRequest, replies []scripts.HeartbeatReply) error
+	Heartbeat(ctx context.Context, asked []wire.HeartbeatRequest, replies []wire.HeartbeatReply) error
 	// Inbox listens to the grants of name to this locker.
 	Inbox(name string, receive func(message string)) *pubsub.Subscription
 	// OwnerChannel listens to Java's wake-ups of owner.

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/loop"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // enter makes one attempt to put owners into Redis' queue. After a failure they try again
@@ -26,7 +26,7 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 		}
 	}
 	k.Unlock()
-	reply, err := calls.Detached(ctx, q.in.engine.Calls, k.Name, func(ctx context.Context) (scripts.EnterReply, error) {
+	reply, err := calls.Detached(ctx, q.in.engine.Calls, k.Name, func(ctx context.Context) (wire.EnterReply, error) {
 		return q.in.backend.Enter(ctx, k.Name, owners...)
 	})
 	q.in.engine.ObserveCall(ctx, k.Name, err)
@@ -59,7 +59,7 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 }
 
 // onEnterReply handles the reply to enter.
-func (q *queue) onEnterReply(reply scripts.EnterReply, start time.Time, list []*ticket) {
+func (q *queue) onEnterReply(reply wire.EnterReply, start time.Time, list []*ticket) {
 	q.retry = calls.Backoff{}
 	if time.Since(start) > q.in.config.WaiterTTL/2 {
 		q.verify, q.due = true, time.Now()
@@ -81,7 +81,7 @@ func (q *queue) onEnterReply(reply scripts.EnterReply, start time.Time, list []*
 	if reply.Grant.Lease > 0 {
 		q.foreign = false
 	}
-	q.noteGrant(scripts.FairReply{HeartbeatSoon: reply.HeartbeatSoon, Grant: reply.Grant})
+	q.noteGrant(wire.FairReply{HeartbeatSoon: reply.HeartbeatSoon, Grant: reply.Grant})
 }
 
 // Enter makes the first attempt of a waiter that enters by itself.
@@ -94,17 +94,17 @@ func (t *ticket) Enter(ctx context.Context) {
 }
 
 // noteState notes the state of a ticket after a call to enter.
-func (q *queue) noteState(t *ticket, state scripts.OwnerState) {
+func (q *queue) noteState(t *ticket, state wire.OwnerState) {
 	if t.w == nil { // already granted or given up
 		return
 	}
 	switch state {
-	case scripts.Waiting:
+	case wire.Waiting:
 		t.entered = true
-	case scripts.Holding:
+	case wire.Holding:
 		t.entered = true
 		q.toConfirm(t)
-	case scripts.Gone:
+	case wire.Gone:
 		q.requeue(t)
 	}
 }
@@ -116,7 +116,7 @@ func (q *queue) enterFailed(list []*ticket, a engine.Attempt) {
 		if t.w == nil {
 			continue
 		}
-		if scripts.OutcomeOf(a.Err).MayHaveRun() {
+		if wire.OutcomeOf(a.Err).MayHaveRun() {
 			t.doubt = true
 		} else if !t.doubt {
 			delete(q.tickets, t.owner) // definitely not there
@@ -132,7 +132,7 @@ func (q *queue) enterFailed(list []*ticket, a engine.Attempt) {
 // leaveAll makes one attempt to give up owners. It takes the key's mutex.
 func (q *queue) leaveAll(list []leaver) {
 	k, d, start := q.key, q.in, time.Now()
-	leave := scripts.LeaveRequest{Key: k.Name}
+	leave := wire.LeaveRequest{Key: k.Name}
 	for _, l := range list {
 		if l.doubt {
 			leave.InDoubt = append(leave.InDoubt, l.owner)
@@ -140,7 +140,7 @@ func (q *queue) leaveAll(list []leaver) {
 			leave.Others = append(leave.Others, l.owner)
 		}
 	}
-	reply, err := calls.DetachedNoted(d.engine.Calls.Context(), d.engine.Calls, k.Name, func(ctx context.Context) (scripts.FairReply, error) {
+	reply, err := calls.DetachedNoted(d.engine.Calls.Context(), d.engine.Calls, k.Name, func(ctx context.Context) (wire.FairReply, error) {
 		return d.backend.Leave(ctx, leave)
 	})
 	k.Lock()
@@ -149,7 +149,7 @@ func (q *queue) leaveAll(list []leaver) {
 	k.Unlock()
 	switch left := len(list) - len(again); {
 	case err == nil || left == 0:
-	case scripts.OutcomeOf(err).Final() && !scripts.Permanent(err): // they do not hold up any that enter
+	case wire.OutcomeOf(err).Final() && !wire.Permanent(err): // they do not hold up any that enter
 		for _, l := range list {
 			d.engine.Undo(&engine.Orphan{Name: k.Name, Owner: l.owner, Lease: time.Until(l.until), Err: err})
 		}
@@ -162,21 +162,21 @@ func (q *queue) leaveAll(list []leaver) {
 
 // onLeaveReply handles the reply to leaveAll. It returns the owners for which the call must be
 // repeated.
-func (q *queue) onLeaveReply(reply scripts.FairReply, a engine.Attempt, list []leaver) (again []leaver) {
-	switch scripts.OutcomeOf(a.Err) {
-	case scripts.Done:
+func (q *queue) onLeaveReply(reply wire.FairReply, a engine.Attempt, list []leaver) (again []leaver) {
+	switch wire.OutcomeOf(a.Err) {
+	case wire.Done:
 		q.retry = calls.Backoff{}
 		if !q.wanting() { // no other call would show that the outage has ended
 			q.enterOutage, q.outage = nil, nil
 		}
 		q.noteGrant(reply)
 		return nil
-	case scripts.Refused:
+	case wire.Refused:
 		return nil
-	case scripts.Doubtful:
+	case wire.Doubtful:
 		q.due = time.Now() // Redis may have granted the key to a waiter here
 		return nil
-	case scripts.Unknown:
+	case wire.Unknown:
 		q.due = time.Now()
 	}
 	q.pause = time.Now().Add(q.retry.Next(q.in.engine.Lease))

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/planted"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
@@ -20,17 +20,17 @@ var errReplaced = errs.Lost(watchdog.ErrNotOurs)
 
 // receive handles a message in the inbox of key. It runs on the connection's reader.
 func (d *queued) receive(name, message string) {
-	if g, ok := scripts.ParseGrant(name, message); ok && d.signed(g.Owner) {
+	if g, ok := wire.ParseGrant(name, message); ok && d.signed(g.Owner) {
 		g.Owner = strings.Clone(g.Owner) // the message may be large
 		d.engine.Woken(name)
-		d.routeGrant(name, scripts.FairReply{Grant: g}, true)
+		d.routeGrant(name, wire.FairReply{Grant: g}, true)
 	}
 }
 
 // routeGrant handles what a reply or a message says about the next holder of key. A grant in a
 // message shows that other processes had their turn (queue.foreign); a grant in the reply to a
 // release of this process shows that none had, see noteGrant.
-func (d *queued) routeGrant(name string, reply scripts.FairReply, byMessage bool) {
+func (d *queued) routeGrant(name string, reply wire.FairReply, byMessage bool) {
 	d.engine.With(name, func(k *engine.Key) {
 		if q := queueOf(k); q != nil {
 			q.foreign = q.foreign || byMessage
@@ -53,7 +53,7 @@ func (d *queued) unwanted(k *engine.Key, owner string) bool {
 }
 
 // noteGrant notes in the queue of a key what a reply or a message says about the next holder.
-func (q *queue) noteGrant(reply scripts.FairReply) {
+func (q *queue) noteGrant(reply wire.FairReply) {
 	g := reply.Grant
 	if reply.HeartbeatSoon {
 		q.heartbeatAgainSoon()
@@ -85,7 +85,7 @@ func (q *queue) noteGrant(reply scripts.FairReply) {
 // trusted reports whether the locker can rely on a grant without a call. Its lease counts
 // from the first attempt of its owner to enter, as Redis cannot have granted it before; no
 // later reply moves that.
-func (q *queue) trusted(t *ticket, g scripts.Grant) bool {
+func (q *queue) trusted(t *ticket, g wire.Grant) bool {
 	e := q.in.engine
 	early := time.Since(t.start) < min(g.Lease, e.Lease)/2
 	return (early || planted.TrustFromGrant) &&
@@ -95,16 +95,16 @@ func (q *queue) trusted(t *ticket, g scripts.Grant) bool {
 }
 
 // grant makes a waiter the holder.
-func (q *queue) grant(t *ticket, g scripts.Grant) {
+func (q *queue) grant(t *ticket, g wire.Grant) {
 	w, terms := t.w, engine.Terms{Lease: min(g.Lease, q.in.engine.Lease)}
 	if planted.TrustFromGrant {
 		t.start = time.Now()
 	}
-	q.key.Serve(w, q.occupy(t, w, terms, t.start, scripts.AcquireReply{Fence: g.Fence, FenceEnd: g.FenceEnd}, g.Members...))
+	q.key.Serve(w, q.occupy(t, w, terms, t.start, wire.AcquireReply{Fence: g.Fence, FenceEnd: g.FenceEnd}, g.Members...))
 }
 
 // occupy makes the owner of a ticket the holder, for w. members may follow in its run.
-func (q *queue) occupy(t *ticket, w *engine.Waiter, terms engine.Terms, start time.Time, reply scripts.AcquireReply, members ...string) *holdfast.Lease {
+func (q *queue) occupy(t *ticket, w *engine.Waiter, terms engine.Terms, start time.Time, reply wire.AcquireReply, members ...string) *holdfast.Lease {
 	var state any
 	if t.doubt || len(members) > 0 {
 		state = &run{doubt: t.doubt, members: members}
@@ -141,16 +141,16 @@ func (t *ticket) Confirm(ctx context.Context, w *engine.Waiter) (_ *holdfast.Lea
 	d, k := t.queue.in, t.queue.key
 	lease := w.Terms.Lease // the call may outlast the waiter
 	for !t.closed() {
-		start, reply := time.Time{}, scripts.AcquireReply{}
+		start, reply := time.Time{}, wire.AcquireReply{}
 		err := d.engine.RideOut(ctx, true, func(ctx context.Context) (err error) {
 			start = time.Now()
-			reply, err = calls.DetachedNoted(ctx, d.engine.Calls, k.Name, func(ctx context.Context) (scripts.AcquireReply, error) {
+			reply, err = calls.DetachedNoted(ctx, d.engine.Calls, k.Name, func(ctx context.Context) (wire.AcquireReply, error) {
 				return d.backend.Confirm(ctx, k.Name, t.owner, lease)
 			})
 			if err == nil && reply.OK && time.Since(start) >= lease-watchdog.Margin(lease) {
 				return engine.ErrTooLate
 			}
-			return scripts.AsLapsed(err)
+			return wire.AsLapsed(err)
 		})
 		switch {
 		case err != nil:
@@ -179,7 +179,7 @@ func (t *ticket) closed() bool {
 
 // confirmed makes the waiter the holder. It returns nil after Close, or if another grant has
 // come: then one of the two no longer stands.
-func (t *ticket) confirmed(w *engine.Waiter, start time.Time, reply scripts.AcquireReply) *holdfast.Lease {
+func (t *ticket) confirmed(w *engine.Waiter, start time.Time, reply wire.AcquireReply) *holdfast.Lease {
 	q, k := t.queue, t.queue.key
 	k.Lock()
 	defer k.Unlock()

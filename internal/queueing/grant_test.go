@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // failing is a backend whose Redis answers no confirmation.
@@ -20,9 +20,9 @@ type failing struct {
 	confirms int
 }
 
-func (f *failing) Confirm(context.Context, string, string, time.Duration) (scripts.AcquireReply, error) {
+func (f *failing) Confirm(context.Context, string, string, time.Duration) (wire.AcquireReply, error) {
 	f.confirms++
-	return scripts.AcquireReply{}, errors.New("connection reset")
+	return wire.AcquireReply{}, errors.New("connection reset")
 }
 
 // A confirmation that Close finds between two attempts makes no other.

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/internal/planted"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // Heartbeats keep the places of waiters: one call for up to 50 keys of a server, five times in
@@ -148,7 +148,7 @@ func (q *queue) awaitJava(t *ticket) {
 // sendHeartbeats sends the heartbeats of queues in as few calls as possible, several of them in
 // parallel. It takes the mutexes of their keys, one at a time.
 func (d *queued) sendHeartbeats(queues []*queue) {
-	var asked []scripts.HeartbeatRequest
+	var asked []wire.HeartbeatRequest
 	var due []*queue
 	var others sync.WaitGroup
 	defer others.Wait()
@@ -173,7 +173,7 @@ func (d *queued) sendHeartbeats(queues []*queue) {
 }
 
 // nextHeartbeats returns the heartbeats of a queue that are to be sent now. It takes the key's mutex.
-func (q *queue) nextHeartbeats() (asked []scripts.HeartbeatRequest) {
+func (q *queue) nextHeartbeats() (asked []wire.HeartbeatRequest) {
 	q.key.Lock()
 	defer q.key.Unlock()
 	if queueOf(q.key) != q {
@@ -184,7 +184,7 @@ func (q *queue) nextHeartbeats() (asked []scripts.HeartbeatRequest) {
 	if q.refreshed.IsZero() {
 		q.refreshed = now
 	}
-	next := scripts.HeartbeatRequest{Key: q.key.Name, Polls: !q.inbox.State().Live, Place: q.key.Watching()}
+	next := wire.HeartbeatRequest{Key: q.key.Name, Polls: !q.inbox.State().Live, Place: q.key.Watching()}
 	fresh := now.Sub(q.refreshed) >= refresh
 	whole := fresh || q.verify || now.Sub(q.aliveAt) >= q.in.config.WaiterTTL
 	q.verify = false
@@ -213,14 +213,14 @@ func (q *queue) nextHeartbeats() (asked []scripts.HeartbeatRequest) {
 }
 
 // sendHeartbeat makes one call, which must end well before the locker counts as dead.
-func (d *queued) sendHeartbeat(asked []scripts.HeartbeatRequest, queues []*queue) {
-	start, replies := time.Now(), make([]scripts.HeartbeatReply, len(asked))
+func (d *queued) sendHeartbeat(asked []wire.HeartbeatRequest, queues []*queue) {
+	start, replies := time.Now(), make([]wire.HeartbeatReply, len(asked))
 	ctx := d.brief.Context()
 	_, err := calls.DetachedNoted(ctx, d.engine.Calls, "", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, d.backend.Heartbeat(ctx, asked, replies)
 	})
 	for i, q := range queues {
-		reply := scripts.HeartbeatReply{Err: err}
+		reply := wire.HeartbeatReply{Err: err}
 		if err == nil {
 			reply = replies[i]
 			reply.Err = d.engine.Calls.Public(reply.Err)
@@ -231,13 +231,13 @@ func (d *queued) sendHeartbeat(asked []scripts.HeartbeatRequest, queues []*queue
 }
 
 // onHeartbeatReply handles the answer to a queue's heartbeat. It takes the key's mutex.
-func (q *queue) onHeartbeatReply(start time.Time, asked scripts.HeartbeatRequest, reply scripts.HeartbeatReply) {
+func (q *queue) onHeartbeatReply(start time.Time, asked wire.HeartbeatRequest, reply wire.HeartbeatReply) {
 	k := q.key
 	k.Lock()
 	if queueOf(k) != q {
 		k.Unlock()
 		if reply.Err == nil {
-			q.in.routeGrant(k.Name, scripts.FairReply{Grant: reply.Grant}, false)
+			q.in.routeGrant(k.Name, wire.FairReply{Grant: reply.Grant}, false)
 		}
 		return
 	}
@@ -278,5 +278,5 @@ func (q *queue) onHeartbeatReply(start time.Time, asked scripts.HeartbeatRequest
 	if planted.DeafHeartbeat {
 		return
 	}
-	q.noteGrant(scripts.FairReply{HeartbeatSoon: reply.HeartbeatSoon, Grant: reply.Grant})
+	q.noteGrant(wire.FairReply{HeartbeatSoon: reply.HeartbeatSoon, Grant: reply.Grant})
 }

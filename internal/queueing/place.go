@@ -1,6 +1,6 @@
 package queueing
 
-import "github.com/holdfast-go/holdfast/scripts"
+import "github.com/holdfast-go/holdfast/internal/wire"
 
 // Where waiters stand among those of all processes, for OnPlace. The answer to an enter has the
 // places of its waiters, each heartbeat has that of the first waiter, and a grant shows that all
@@ -8,9 +8,9 @@ import "github.com/holdfast-go/holdfast/scripts"
 // a waiter between two of this locker has given up.
 
 // notePlaces notes the places of tickets that have entered.
-func (q *queue) notePlaces(list []*ticket, reply scripts.EnterReply) {
+func (q *queue) notePlaces(list []*ticket, reply wire.EnterReply) {
 	for i, at := len(list)-1, reply.Place; i >= 0 && at > 0; i-- {
-		if reply.States[i] == scripts.Waiting && list[i].owner != reply.Grant.Owner {
+		if reply.States[i] == wire.Waiting && list[i].owner != reply.Grant.Owner {
 			list[i].at = q.placesFreed + at
 			at--
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/pubsub"
-	"github.com/holdfast-go/holdfast/scripts"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -48,7 +48,7 @@ func (q *queue) holdBriefly() {
 	t := engine.Terms{Lease: time.Second, MaxHold: engine.Fixed}
 	q.key.Lock()
 	defer q.key.Unlock()
-	q.in.engine.Occupy(q.in.engine.NewHold(q.key, "owner", t, time.Now(), scripts.AcquireReply{}, nil), engine.NewWaiter(t, nil, 0), nil)
+	q.in.engine.Occupy(q.in.engine.NewHold(q.key, "owner", t, time.Now(), wire.AcquireReply{}, nil), engine.NewWaiter(t, nil, 0), nil)
 }
 
 // lingers is lingering, which needs the key's mutex held.

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/loop"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // Config configures the queues of an engine.
@@ -112,23 +112,23 @@ func (d *queued) WaitError(k *engine.Key, w *engine.Waiter) error {
 }
 
 // Release gives the key to the next waiter.
-func (d *queued) Release(ctx context.Context, h *engine.Hold, lastFence int64) (scripts.ReleaseReply, error) {
+func (d *queued) Release(ctx context.Context, h *engine.Hold, lastFence int64) (wire.ReleaseReply, error) {
 	doubt, served := runOf(h).report()
-	reply, err := d.backend.Release(ctx, scripts.FairReleaseRequest{
-		ReleaseRequest: scripts.ReleaseRequest{Key: h.Key.Name, Owner: h.Owner, LastFence: lastFence, Doubt: doubt}, Served: served,
+	reply, err := d.backend.Release(ctx, wire.FairReleaseRequest{
+		ReleaseRequest: wire.ReleaseRequest{Key: h.Key.Name, Owner: h.Owner, LastFence: lastFence, Doubt: doubt}, Served: served,
 	})
-	switch scripts.OutcomeOf(err) {
-	case scripts.Done:
+	switch wire.OutcomeOf(err) {
+	case wire.Done:
 		d.routeGrant(h.Key.Name, reply, false)
-	case scripts.Unknown, scripts.Doubtful:
+	case wire.Unknown, wire.Doubtful:
 		d.heartbeatSoon(h.Key) // Redis may have granted the key to a waiter here
 	}
-	return scripts.ReleaseReply{Ours: reply.Ours}, err
+	return wire.ReleaseReply{Ours: reply.Ours}, err
 }
 
 // GiveUp is queue.leave for an owner that no queue knows.
 func (d *queued) GiveUp(ctx context.Context, name, owner string) error {
-	reply, err := d.backend.Leave(ctx, scripts.LeaveRequest{Key: name, InDoubt: []string{owner}})
+	reply, err := d.backend.Leave(ctx, wire.LeaveRequest{Key: name, InDoubt: []string{owner}})
 	if err == nil {
 		d.routeGrant(name, reply, false)
 	}
@@ -142,7 +142,7 @@ func (d *queued) BeforeRelease(k *engine.Key) {
 	}
 }
 
-func (d *queued) AfterRelease(*engine.Key, scripts.ReleaseReply) {}
+func (d *queued) AfterRelease(*engine.Key, wire.ReleaseReply) {}
 
 func (d *queued) Settle(k *engine.Key) {
 	if q := queueOf(k); q != nil { // its end settles the key

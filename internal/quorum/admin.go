@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // Inspect returns the state of key on a quorum of nodes. It is free if none agrees on a holder.
@@ -48,7 +48,7 @@ func (q *Quorum) ForceRelease(ctx context.Context, key string) (existed bool, er
 		return call(n, 0, func(ctx context.Context) (bool, error) { return n.script.ForceRelease(ctx, key) })
 	})
 	if e := (*Error)(nil); errors.As(err, &e) && e.yes > 0 {
-		e.outcome = scripts.Unknown
+		e.outcome = wire.Unknown
 	}
 	return slices.Contains(replies, true), err
 }
@@ -84,7 +84,7 @@ func (q *Quorum) DeclareNothingHeld(ctx context.Context) error {
 	}
 	_, err = all(ctx, q, len(q.nodes), func(n *node) (standing, error) {
 		s, err := n.checkNow(ctx, func(ctx context.Context) (standing, error) {
-			return n.check(ctx, scripts.Activate, marked[n.index].Incarnation)
+			return n.check(ctx, wire.Activate, marked[n.index].Incarnation)
 		})
 		if err == nil && quarantined(s) {
 			err = errForgot
@@ -97,7 +97,7 @@ func (q *Quorum) DeclareNothingHeld(ctx context.Context) error {
 var (
 	errInUse = errors.New("a node votes, so the nodes may be in use: the quarantine of the others goes on; " +
 		"if nothing is held, delete the key holdfast_node on all nodes and call again")
-	errForgot = judged{errors.New("it was started, emptied or promoted meanwhile"), scripts.Unavailable}
+	errForgot = judged{errors.New("it was started, emptied or promoted meanwhile"), wire.Unavailable}
 )
 
 // Nodes returns the state of all nodes, and changes nothing.
@@ -117,7 +117,7 @@ func (q *Quorum) Nodes(ctx context.Context) []holdfast.NodeStatus {
 	return status
 }
 
-func (n *node) status(reply scripts.Standing, err error) holdfast.NodeStatus {
+func (n *node) status(reply wire.Standing, err error) holdfast.NodeStatus {
 	s := holdfast.NodeStatus{Node: n.name, Err: err}
 	unused := !n.q.Unguarded && reply.Incarnation == ""
 	if err == nil && !unused {
@@ -126,7 +126,7 @@ func (n *node) status(reply scripts.Standing, err error) holdfast.NodeStatus {
 	switch {
 	case s.Err != nil:
 	case unused || reply.Left < 0: // no marker, or none since it restarted
-		s.Remaining = n.q.Longest
+		s.Remaining = n.q.MaxLease
 	default:
 		s.Vote, s.Remaining = reply.Left == 0, reply.Left
 	}

@@ -5,7 +5,7 @@ import (
 	"runtime"
 
 	"github.com/holdfast-go/holdfast/internal/batch"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // batcher makes calls of one verb to a node. Calls that are about to be made at the same time
@@ -31,7 +31,7 @@ type item[R any] struct {
 type ending = item[endReply]
 
 // endReply is the answer to one.
-type endReply = scripts.Result[scripts.ReleaseReply]
+type endReply = wire.Result[wire.ReleaseReply]
 
 // add makes the call for a hold, alone or in a batch, and returns immediately.
 func (b *batcher[K, R]) add(kind K, i item[R], alone bool) {
@@ -40,18 +40,18 @@ func (b *batcher[K, R]) add(kind K, i item[R], alone bool) {
 		runtime.Gosched()
 		b.send(c)
 	}) {
-		b.Close(c)
+		b.Seal(c)
 		b.deliver(c.Asks, nil, errClosed)
 	}
 }
 
 // send closes a batch and makes its call.
 func (b *batcher[K, R]) send(c *batch.Call[K, item[R], struct{}]) {
-	b.Close(c)
+	b.Seal(c)
 	replies, err := callFor(len(c.Asks), b.n, c.Asks[0].hold.lease, func(ctx context.Context) ([]R, error) {
 		return b.call(ctx, c.Kind, c.Asks)
 	})
-	if len(c.Asks) > 1 && scripts.Replied(err) && scripts.OutcomeOf(err) == scripts.Refused {
+	if len(c.Asks) > 1 && wire.Replied(err) && wire.OutcomeOf(err) == wire.Refused {
 		for _, a := range c.Asks { // perhaps the fault of one member, such as a forbidden key
 			b.add(c.Kind, a, true)
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/batch"
 	"github.com/holdfast-go/holdfast/internal/locktest"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // answered is a function that gets the answer of a node, and where the answer then is.
@@ -22,8 +22,8 @@ func answered[R any]() (done func(*node, R, error), came chan answer[R]) {
 
 // beginAsk begins to ask a node for a hold, and beginEnd to end one there, in a batch with other
 // calls that are about to be made.
-func beginAsk(n *node, h *hold, fenced bool) <-chan answer[scripts.NodeReply] {
-	done, came := answered[scripts.NodeReply]()
+func beginAsk(n *node, h *hold, fenced bool) <-chan answer[wire.NodeReply] {
+	done, came := answered[wire.NodeReply]()
 	n.ask(h, fenced, done)
 	return came
 }
@@ -87,7 +87,7 @@ func TestBatch_FaultsOfOthers(t *testing.T) {
 		mine := beginAsk(n, c.newHold("key", ownX, lease), false)
 		require.Equal(t, 2, n.asks.Size(asks))
 		n.asks.send(asks)
-		require.Equal(t, scripts.Refused, scripts.OutcomeOf((<-foreign).err))
+		require.Equal(t, wire.Refused, wire.OutcomeOf((<-foreign).err))
 		a := <-mine
 		require.NoError(t, a.err)
 		require.True(t, a.reply.OK)
@@ -97,7 +97,7 @@ func TestBatch_FaultsOfOthers(t *testing.T) {
 		ours := beginEnd(n, h)
 		require.Equal(t, 2, n.ends.Size(ends))
 		n.ends.send(ends)
-		require.Equal(t, scripts.Refused, scripts.OutcomeOf((<-refused).err))
+		require.Equal(t, wire.Refused, wire.OutcomeOf((<-refused).err))
 		require.NoError(t, (<-ours).err)
 		require.Equal(t, 1, h.released)
 	})
@@ -133,8 +133,8 @@ func TestBatch_NoAnswer(t *testing.T) {
 		h := c.newHold("two", ownX, lease)
 		two := beginAsk(n, h, false)
 		n.asks.send(asks)
-		require.Equal(t, scripts.Unknown, scripts.OutcomeOf((<-one).err))
-		require.Equal(t, scripts.Unknown, scripts.OutcomeOf((<-two).err))
+		require.Equal(t, wire.Unknown, wire.OutcomeOf((<-one).err))
+		require.Equal(t, wire.Unknown, wire.OutcomeOf((<-two).err))
 		require.Equal(t, part{state: asked, doubt: 1}, h.part(n))
 		require.EqualValues(t, 1, n.silent.Load())
 	})
@@ -160,7 +160,7 @@ func TestBatch_StrangeRefusal(t *testing.T) {
 		r.do(0, "SET", "wrong", "a string")
 		n, h := q.nodes[0], q.newHold("wrong", ownX, lease)
 		err := (<-beginAsk(n, h, false)).err
-		require.Equal(t, scripts.Unknown, scripts.OutcomeOf(err), "%v", err)
+		require.Equal(t, wire.Unknown, wire.OutcomeOf(err), "%v", err)
 		require.Equal(t, part{state: asked, doubt: 1}, h.part(n))
 	})
 }
@@ -196,7 +196,7 @@ func TestBatch_Releases(t *testing.T) {
 		n.ends.send(ends)
 		require.NoError(t, (<-heldEnded).err)
 		require.NoError(t, (<-freeEnded).err)
-		require.Equal(t, scripts.Refused, scripts.OutcomeOf((<-wrongEnded).err))
+		require.Equal(t, wire.Refused, wire.OutcomeOf((<-wrongEnded).err))
 		require.LessOrEqual(t, calls.Load(), before+2, "one, and the text of the script")
 		require.Equal(t, []int{1, 0, 0}, []int{held.released, free.released, wrong.released})
 		require.Equal(t, []int{0, 1, 0}, []int{held.notOurs, free.notOurs, wrong.notOurs})

@@ -11,25 +11,25 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/check"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // standing is what a check learns from a node: what this says about itself, and its vote.
 type standing struct {
-	scripts.Standing
-	vote *scripts.Vote // nil: it has none
+	wire.Standing
+	vote *wire.Vote // nil: it has none
 }
 
 // check asks the node for its standing. It asks again after a lost connection, which may date from
 // before a restart. Without restart guard, it only learns the server's run id.
-func (n *node) check(ctx context.Context, how scripts.CheckMode, of string) (s standing, err error) {
+func (n *node) check(ctx context.Context, how wire.CheckMode, of string) (s standing, err error) {
 	for range 2 {
 		if !n.q.Unguarded {
 			s.Standing, s.vote, err = n.script.CheckNode(ctx, how, incarnation(), n.q.deployment(), of)
 		} else if s.vote, err = n.script.Identify(ctx); err == nil {
 			s.RunID = s.vote.RunID()
 		}
-		if scripts.OutcomeOf(err) != scripts.Unknown {
+		if wire.OutcomeOf(err) != wire.Unknown {
 			break
 		}
 	}
@@ -45,7 +45,7 @@ func incarnation() string {
 
 // standing is a check that changes nothing.
 func (n *node) standing(ctx context.Context) (standing, error) {
-	return n.check(ctx, scripts.Observe, "")
+	return n.check(ctx, wire.Observe, "")
 }
 
 // mark is a check that marks a node without marker. It does not do so if half of the other
@@ -78,7 +78,7 @@ func (n *node) mark(ctx context.Context) (standing, error) {
 	if others > 0 && 2*others >= answers {
 		return s, other
 	}
-	return n.check(ctx, scripts.Mark, "")
+	return n.check(ctx, wire.Mark, "")
 }
 
 // checkNow makes a check, whatever is known of the node.
@@ -96,7 +96,7 @@ func (tooOld) Error() string {
 func (tooOld) Unwrap() error { return holdfast.ErrOldServer }
 
 // fit says why a node can never vote as it is, or nil.
-func (n *node) fit(reply scripts.Standing) error {
+func (n *node) fit(reply wire.Standing) error {
 	q := n.q
 	switch {
 	case q.Unguarded:
@@ -107,8 +107,8 @@ func (n *node) fit(reply scripts.Standing) error {
 		return refused(tooOld{})
 	case check.Evicts(reply.Policy) && !q.Evicting:
 		return refused(fmt.Errorf("may evict locks: maxmemory-policy is %q, not noeviction", reply.Policy))
-	case reply.Longest != q.Longest:
-		return refused(fmt.Errorf("the longest lease of this deployment is %v, not %v; WithMaxLease says how to change it", reply.Longest, q.Longest))
+	case reply.MaxLease != q.MaxLease:
+		return refused(fmt.Errorf("the longest lease of this deployment is %v, not %v; WithMaxLease says how to change it", reply.MaxLease, q.MaxLease))
 	case reply.Nodes != len(q.nodes):
 		return refused(fmt.Errorf("this deployment has %d nodes, not %d; New says how to change that", reply.Nodes, len(q.nodes)))
 	}
@@ -127,7 +127,7 @@ func (e sameServer) Error() string {
 }
 
 // Outcome is Refused, as waiting cannot cure it.
-func (sameServer) Outcome() scripts.Outcome { return scripts.Refused }
+func (sameServer) Outcome() wire.Outcome { return wire.Refused }
 
 // sameServerAs is another node to which of gives the same run id, or nil. A server without a run id
 // matches none.

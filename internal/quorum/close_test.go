@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // closing begins to close the client, and returns when no new short work begins.
@@ -33,7 +33,7 @@ func TestCloseLetsASharedReleaseArrive(t *testing.T) {
 		ends, _ := first(t, &n.ends, struct{}{}, c.holdOn(n, "other", ownY, part{state: present}))
 		send := sync.OnceFunc(func() { n.ends.send(ends) })
 		defer send()
-		reply, err := c.Release(t.Context(), scripts.ReleaseRequest{Key: "k", Owner: ownX})
+		reply, err := c.Release(t.Context(), wire.ReleaseRequest{Key: "k", Owner: ownX})
 		require.NoError(t, err)
 		require.True(t, reply.Ours)
 		closed := c.closing()
@@ -92,7 +92,7 @@ func TestNothingShortIsBegunWhileClosing(t *testing.T) {
 // theirs are.
 func TestG1_NoNodeIsMarkedWhileClosing(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, r *harness) {
-		c := r.client(func(c *Config) { c.Longest = 2 * lease })
+		c := r.client(func(c *Config) { c.MaxLease = 2 * lease })
 		goOn := make(chan struct{})
 		require.True(t, c.short.Run(func() { <-goOn }))
 		closed := c.closing()
@@ -134,7 +134,7 @@ func TestClosedNodesAreNotWaitedFor(t *testing.T) {
 		}
 		require.Equal(t, len(c.nodes), asked)
 		_, err := c.Inspect(t.Context(), "k")
-		require.Equal(t, scripts.Refused, scripts.OutcomeOf(err), "%v", err)
+		require.Equal(t, wire.Refused, wire.OutcomeOf(err), "%v", err)
 		for i, n := range c.Nodes(t.Context()) {
 			require.Equal(t, holdfast.NodeStatus{Node: c.nodes[i].name, Err: errClosed}, n)
 		}

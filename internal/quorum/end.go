@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-go/holdfast/internal/calls"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // Every hold ends in the same way, whether it is released, lost, cleaned up or of a failed
@@ -16,10 +16,10 @@ import (
 // waits until a quorum has answered. The other nodes end the hold in the background, where
 // attempts go on for as long as the hold could last. In doubt, the owner is that of a round whose
 // caller has left, or whose result came too late: a failed round has already given itself up.
-func (q *Quorum) Release(ctx context.Context, e scripts.ReleaseRequest) (scripts.ReleaseReply, error) {
+func (q *Quorum) Release(ctx context.Context, e wire.ReleaseRequest) (wire.ReleaseReply, error) {
 	h := q.holdOf(e.Owner)
 	if h == nil {
-		return scripts.ReleaseReply{}, nil
+		return wire.ReleaseReply{}, nil
 	}
 	targets := q.markOver(h, true, e.LastFence)
 	came := make(chan answer[struct{}], len(targets))
@@ -40,7 +40,7 @@ func (q *Quorum) Release(ctx context.Context, e scripts.ReleaseRequest) (scripts
 			break
 		}
 		errs[a.n.index] = a.err
-		if scripts.OutcomeOf(a.err) == scripts.Refused {
+		if wire.OutcomeOf(a.err) == wire.Refused {
 			refused++
 		}
 		if reply, enough, _ := h.outcome(q); enough {
@@ -50,9 +50,9 @@ func (q *Quorum) Release(ctx context.Context, e scripts.ReleaseRequest) (scripts
 	}
 	switch reply, _, all := h.outcome(q); { // a repairer may have got the last answer
 	case refused >= q.lostAt():
-		return scripts.ReleaseReply{}, q.newError(q.quorum, errs) // to be tried again, until the engine calls Abandoned
+		return wire.ReleaseReply{}, q.newError(q.quorum, errs) // to be tried again, until the engine calls Abandoned
 	case !all:
-		return scripts.ReleaseReply{}, judged{q.newError(q.quorum, errs), scripts.Unknown}
+		return wire.ReleaseReply{}, judged{q.newError(q.quorum, errs), wire.Unknown}
 	default:
 		q.holds.Delete(e.Owner)
 		return reply, nil // if not ours, the quorum was lost
@@ -103,11 +103,11 @@ func (q *Quorum) giveUp(h *hold, notify bool) {
 
 // outcome combines the ends of a hold so far: whether it was ours, whether enough nodes have
 // answered to know that, and whether all have.
-func (h *hold) outcome(q *Quorum) (reply scripts.ReleaseReply, enough, all bool) {
+func (h *hold) outcome(q *Quorum) (reply wire.ReleaseReply, enough, all bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.released >= q.quorum {
-		reply = scripts.ReleaseReply{Ours: true, Listeners: h.listeners}
+		reply = wire.ReleaseReply{Ours: true, Listeners: h.listeners}
 	}
 	all = !slices.ContainsFunc(h.parts, func(p part) bool { return p != part{} })
 	return reply, reply.Ours || h.notOurs >= q.lostAt(), all
@@ -139,7 +139,7 @@ func (n *node) endNow(end ending) {
 }
 
 func (n *node) release(ctx context.Context, _ struct{}, items []ending) ([]endReply, error) {
-	asks, replies := make([]scripts.ReleaseRequest, len(items)), make([]endReply, len(items))
+	asks, replies := make([]wire.ReleaseRequest, len(items)), make([]endReply, len(items))
 	for i, end := range items {
 		asks[i], _ = end.hold.toEnd(n)
 	}
@@ -158,7 +158,7 @@ func (n *node) noteEnd(h *hold, reply endReply, err error) error {
 	case *p == part{}: // another call has ended it
 	case err != nil:
 		p.state = min(p.state, present)
-		p.tried = p.tried || scripts.OutcomeOf(err).MayHaveRun()
+		p.tried = p.tried || wire.OutcomeOf(err).MayHaveRun()
 	case reply.Value.Ours || p.tried:
 		h.released++
 		h.listeners = max(h.listeners, reply.Value.Listeners)

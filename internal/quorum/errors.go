@@ -7,7 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/errs"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // Error is a [holdfast.QuorumError] with its judgement.
@@ -18,7 +18,7 @@ type Error struct {
 	oldServer int  // nodes that lack a command, or cannot have the restart guard
 	answers   int  // nodes that answered, those without a vote and those that refused among them
 	forbidden bool // without the refusals of the key, it would be no refusal
-	outcome   scripts.Outcome
+	outcome   wire.Outcome
 }
 
 func (e *Error) Unwrap() error { return &e.QuorumError }
@@ -32,22 +32,22 @@ func (heldBy) Unwrap() error { return holdfast.ErrHeld }
 
 var (
 	errPending = errors.New("has not answered yet")
-	errAway    = judged{errors.New("does not answer"), scripts.Unavailable}
-	errVoid    = judged{errors.New("no vote: it has just been started, emptied or promoted"), scripts.Unavailable}
-	errTaken   = judged{errors.New("held by another for the moment"), scripts.Unavailable}
-	errDenied  = judged{errors.New("the node does not have this hold"), scripts.Unavailable}
-	errOver    = judged{errors.New("the round was over"), scripts.Refused}
-	errGivenUp = judged{errOver.error, scripts.Unavailable} // errOver in the error of a round, which another follows
-	errClosed  = judged{holdfast.ErrClosed, scripts.Refused}
+	errAway    = judged{errors.New("does not answer"), wire.Unavailable}
+	errVoid    = judged{errors.New("no vote: it has just been started, emptied or promoted"), wire.Unavailable}
+	errTaken   = judged{errors.New("held by another for the moment"), wire.Unavailable}
+	errDenied  = judged{errors.New("the node does not have this hold"), wire.Unavailable}
+	errOver    = judged{errors.New("the round was over"), wire.Refused}
+	errGivenUp = judged{errOver.error, wire.Unavailable} // errOver in the error of a round, which another follows
+	errClosed  = judged{holdfast.ErrClosed, wire.Refused}
 )
 
 type judged struct {
 	error
-	outcome scripts.Outcome
+	outcome wire.Outcome
 }
 
-func (e judged) Unwrap() error            { return e.error }
-func (e judged) Outcome() scripts.Outcome { return e.outcome }
+func (e judged) Unwrap() error         { return e.error }
+func (e judged) Outcome() wire.Outcome { return e.outcome }
 
 // quarantine says why a node has no vote.
 const quarantine = "it was started, emptied or promoted less than the longest lease ago, or is new (if nothing can be held: DeclareNothingHeld)"
@@ -60,7 +60,7 @@ func (e noVote) Error() string {
 }
 
 // refused is an answer that waiting cannot cure.
-func refused(err error) error { return judged{err, scripts.Refused} }
+func refused(err error) error { return judged{err, wire.Refused} }
 
 // sentinel is the error of package holdfast that the answers amount to; nil where the engine
 // derives it from the outcome. It is ErrWrongType if so many nodes have something else at the
@@ -95,14 +95,14 @@ func (e *Error) Error() string {
 func (e *Error) contended() bool { return e.yes < e.Need && e.yes+e.held >= e.Need }
 
 // Outcome is the outcome of the call.
-func (e *Error) Outcome() scripts.Outcome { return e.outcome }
+func (e *Error) Outcome() wire.Outcome { return e.outcome }
 
 // KeyRefused reports whether enough nodes refuse the user the key to make the difference.
 func (e *Error) KeyRefused() bool { return e.forbidden }
 
 // isAnswer reports whether err is the answer of a node.
 func isAnswer(err error) bool {
-	return err == nil || err == holdfast.ErrHeld || err == errVoid || errors.As(err, new(noVote)) || scripts.Replied(err)
+	return err == nil || err == holdfast.ErrHeld || err == errVoid || errors.As(err, new(noVote)) || wire.Replied(err)
 }
 
 // newError judges answers with fewer yeses than needed.
@@ -121,7 +121,7 @@ func (q *Quorum) newError(need int, errs []error) *Error {
 		if errors.Is(err, holdfast.ErrOldServer) {
 			e.oldServer++
 		}
-		if scripts.KeyRefused(err) {
+		if wire.KeyRefused(err) {
 			forbidden++
 		}
 		switch {
@@ -129,23 +129,23 @@ func (q *Quorum) newError(need int, errs []error) *Error {
 			e.yes++
 		case err == holdfast.ErrHeld:
 			e.held++
-		case scripts.OutcomeOf(err) == scripts.Refused:
+		case wire.OutcomeOf(err) == wire.Refused:
 			refused++
-		case scripts.OutcomeOf(err) == scripts.Doubtful:
+		case wire.OutcomeOf(err) == wire.Doubtful:
 			doubtful++
-		case scripts.OutcomeOf(err) == scripts.Unknown:
+		case wire.OutcomeOf(err) == wire.Unknown:
 			unanswered++
 		}
 	}
 	switch {
 	case doubtful > 0 && refused+doubtful > len(q.nodes)-need:
-		e.outcome = scripts.Doubtful
+		e.outcome = wire.Doubtful
 	case refused > len(q.nodes)-need:
-		e.outcome, e.forbidden = scripts.Refused, refused-forbidden <= len(q.nodes)-need
+		e.outcome, e.forbidden = wire.Refused, refused-forbidden <= len(q.nodes)-need
 	case e.yes+doubtful+unanswered >= need:
-		e.outcome = scripts.Unknown
+		e.outcome = wire.Unknown
 	default:
-		e.outcome = scripts.Unavailable
+		e.outcome = wire.Unavailable
 	}
 	return e
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // maxSkew is how far the clocks of a quorum that makes a fence number may differ: half the
@@ -15,7 +15,7 @@ import (
 // longest lease at most, it is less than the longest lease ahead of each. A node that has lost
 // its counter votes again after a longest lease, and by then the true clocks have passed the
 // number; one of them is in its round.
-func (q *Quorum) maxSkew() int64 { return q.Longest.Microseconds() / 2 }
+func (q *Quorum) maxSkew() int64 { return q.MaxLease.Microseconds() / 2 }
 
 // clocks appends the clocks of the yes nodes to room, in ascending order. Under mu.
 func (r *round) clocks(room []int64) []int64 {
@@ -69,7 +69,7 @@ func (r *round) disagree() {
 		d := r.replies[i].Clock - middle
 		if r.errs[i] == nil && max(d, -d) > r.q.maxSkew()/2 { // otherwise a quorum would agree
 			by := time.Duration(d) * time.Microsecond
-			r.errs[i] = judged{fmt.Errorf("no vote with fencing: its clock differs from the other nodes' by %v", by), scripts.Unavailable}
+			r.errs[i] = judged{fmt.Errorf("no vote with fencing: its clock differs from the other nodes' by %v", by), wire.Unavailable}
 			n.compare(by)
 		}
 	}
@@ -107,7 +107,7 @@ func (r *round) writeBack(ctx context.Context, last int64) bool {
 		switch {
 		case a.err == nil:
 			done++
-		case a.err != errOver && scripts.OutcomeOf(a.err).Final():
+		case a.err != errOver && wire.OutcomeOf(a.err).Final():
 			r.mu.Lock()
 			r.errs[a.n.index] = a.err
 			r.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // The model of fence numbers: all states of three nodes, with numbers from real rounds.
@@ -52,14 +52,14 @@ var clocks = []int8{-100, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7, 100}
 // does not grow.
 func (s fenceState) round(w fenceWorld, q *Quorum, reached int, wrong int8) (after []fenceState, grows bool) {
 	const now = 1000
-	r := &round{q: q, reserve: 1, replies: make([]scripts.NodeReply, 3), errs: make([]error, 3)}
+	r := &round{q: q, reserve: 1, replies: make([]wire.NodeReply, 3), errs: make([]error, 3)}
 	for n, clock := range [3]int8{0, w.spread, wrong} {
 		if reached&(1<<n) == 0 || s.waits[n] > 0 {
 			r.errs[n] = errVoid
 			continue
 		}
 		r.yes++
-		r.replies[n] = scripts.NodeReply{FenceSource: scripts.FenceSource{Clock: now + int64(clock), Counter: now + int64(s.counters[n])}}
+		r.replies[n] = wire.NodeReply{FenceSource: wire.FenceSource{Clock: now + int64(clock), Counter: now + int64(s.counters[n])}}
 	}
 	if r.yes < q.need {
 		return nil, true
@@ -88,7 +88,7 @@ func (s fenceState) round(w fenceWorld, q *Quorum, reached int, wrong int8) (aft
 // explore visits all states, and returns how many there are and whether all numbers grow.
 func (w fenceWorld) explore() (states int, grow bool) {
 	q := New(nil, Config{
-		Settings: holdfast.Settings{Fencing: true, Logger: slog.New(slog.DiscardHandler)}, Longest: time.Duration(2*w.skew) * time.Microsecond,
+		Settings: holdfast.Settings{Fencing: true, Logger: slog.New(slog.DiscardHandler)}, MaxLease: time.Duration(2*w.skew) * time.Microsecond,
 	})
 	q.quorum, q.need = 2, 2
 	for i := range 3 {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 func fencing(c *Config) { c.Fencing = true }
@@ -36,7 +36,7 @@ func (r *harness) countTo(node int, last int64) {
 
 // fenceOf lets a client take and release the lock, and returns the first number of its range.
 // It gives the others back or not.
-func (r *harness) fenceOf(c *client, own string, giveBack bool) scripts.AcquireReply {
+func (r *harness) fenceOf(c *client, own string, giveBack bool) wire.AcquireReply {
 	r.t.Helper()
 	a := c.takes(own)
 	require.GreaterOrEqual(r.t, a.FenceEnd, a.Fence)
@@ -46,7 +46,7 @@ func (r *harness) fenceOf(c *client, own string, giveBack bool) scripts.AcquireR
 	if giveBack {
 		used = a.Fence
 	}
-	reply, err := c.Release(r.t.Context(), scripts.ReleaseRequest{Key: "k", Owner: c.owner, LastFence: used})
+	reply, err := c.Release(r.t.Context(), wire.ReleaseRequest{Key: "k", Owner: c.owner, LastFence: used})
 	require.NoError(r.t, err)
 	require.True(r.t, reply.Ours)
 	r.settles("", "", "")
@@ -85,7 +85,7 @@ func TestG10_ReservedNumbersAreNotFarAhead(t *testing.T) {
 		a, err := x.Acquire(t.Context(), "k", ownX, lease, 2*lease.Microseconds())
 		require.NoError(t, err)
 		require.True(t, a.OK)
-		reply, err := x.Release(t.Context(), scripts.ReleaseRequest{Key: "k", Owner: ownX})
+		reply, err := x.Release(t.Context(), wire.ReleaseRequest{Key: "k", Owner: ownX})
 		require.NoError(t, err)
 		require.True(t, reply.Ours)
 		last := r.fenceOf(x, ownO, true).Fence
@@ -148,7 +148,7 @@ func TestG10_WriteBackThatIsNotAnswered(t *testing.T) {
 		a, err := x.get(ownX)
 		<-lost
 		require.False(t, a.OK)
-		require.Equal(t, scripts.Unknown, scripts.OutcomeOf(err), "%v", err)
+		require.Equal(t, wire.Unknown, wire.OutcomeOf(err), "%v", err)
 		r.settles("", "", "")
 		x.takes(ownY)
 	})
@@ -172,7 +172,7 @@ func TestG10_WrittenBackToAllNodes(t *testing.T) {
 			x.ways[2].HoldRequests(false)
 			x.ways[2].Refuse(false)
 			locktest.Await(t, func() bool { return slices.Min(r.counters()) >= a.FenceEnd })
-			_, err := x.Release(t.Context(), scripts.ReleaseRequest{Key: "k", Owner: x.owner})
+			_, err := x.Release(t.Context(), wire.ReleaseRequest{Key: "k", Owner: x.owner})
 			require.NoError(t, err)
 			r.settles("", "", "")
 			r.do(0, "DEL", token)
@@ -192,7 +192,7 @@ func TestF32_WriteBackRefused(t *testing.T) {
 		a, err := c.get(ownX)
 		require.False(t, a.OK)
 		require.ErrorContains(t, err, "ACL failure in script")
-		require.Equal(t, scripts.Refused, scripts.OutcomeOf(err), "%v", err)
+		require.Equal(t, wire.Refused, wire.OutcomeOf(err), "%v", err)
 		r.settles("", "", "")
 		for _, way := range c.ways[1:] {
 			way.OwnWords("", true, nil)
@@ -227,7 +227,7 @@ func TestG10_F34_OneWrongClock(t *testing.T) {
 		synctest.Wait() // its client knows it: else the call may be in doubt
 		_, err := c.get(fresh(ownX))
 		require.ErrorContains(t, err, "clock differs from the other nodes'")
-		require.Equal(t, scripts.Unavailable, scripts.OutcomeOf(err))
+		require.Equal(t, wire.Unavailable, wire.OutcomeOf(err))
 		logged := log.Count("clock differs") // of one node, or of each of the two
 		require.True(t, logged == 1 || logged == 2, logged)
 		c.ways[1].Refuse(false)

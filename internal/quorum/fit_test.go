@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // policy has two of the nodes use a policy.
@@ -30,7 +30,7 @@ func TestGuard_PolicyIsSetWhileLockersRun(t *testing.T) {
 		r.policy("volatile-ttl")
 		locktest.Await(t, func() bool {
 			answer, _ := c.renew("warm", ownW)
-			return answer == scripts.Unanswered
+			return answer == wire.Unanswered
 		})
 		locktest.Await(t, func() bool {
 			_, err := c.get(fresh(ownA))
@@ -80,24 +80,24 @@ func TestGuard_ChecksAtMostTwiceALease(t *testing.T) {
 }
 
 func TestFit(t *testing.T) {
-	n := New(nil, Config{Longest: lease}).newTestNode()
-	good := scripts.Standing{RunID: "r", Version: "7.0.15", Policy: "noeviction", Deployment: scripts.Deployment{Longest: lease, Nodes: 1}}
+	n := New(nil, Config{MaxLease: lease}).newTestNode()
+	good := wire.Standing{RunID: "r", Version: "7.0.15", Policy: "noeviction", Deployment: wire.Deployment{MaxLease: lease, Nodes: 1}}
 	require.NoError(t, n.fit(good))
-	for says, change := range map[string]func(*scripts.Standing){
-		"use WithoutRestartGuard": func(s *scripts.Standing) { s.Version = "6.2.14" },
-		"before 7":                func(s *scripts.Standing) { s.Version = "" },
-		"scripts over a":          func(s *scripts.Standing) { s.Version = "unstable" },
-		"no run id":               func(s *scripts.Standing) { s.RunID = "" },
-		"may evict":               func(s *scripts.Standing) { s.Policy = "" },
-		"is 1m40.001s, not 1m4":   func(s *scripts.Standing) { s.Longest = lease + time.Millisecond },
-		"is 1m39.999s, not 1m4":   func(s *scripts.Standing) { s.Longest = lease - time.Millisecond },
-		"has 2 nodes, not 1":      func(s *scripts.Standing) { s.Nodes = 2 },
+	for says, change := range map[string]func(*wire.Standing){
+		"use WithoutRestartGuard": func(s *wire.Standing) { s.Version = "6.2.14" },
+		"before 7":                func(s *wire.Standing) { s.Version = "" },
+		"scripts over a":          func(s *wire.Standing) { s.Version = "unstable" },
+		"no run id":               func(s *wire.Standing) { s.RunID = "" },
+		"may evict":               func(s *wire.Standing) { s.Policy = "" },
+		"is 1m40.001s, not 1m4":   func(s *wire.Standing) { s.MaxLease = lease + time.Millisecond },
+		"is 1m39.999s, not 1m4":   func(s *wire.Standing) { s.MaxLease = lease - time.Millisecond },
+		"has 2 nodes, not 1":      func(s *wire.Standing) { s.Nodes = 2 },
 	} {
 		s := good
 		change(&s)
 		err := n.fit(s)
 		require.ErrorContains(t, err, says)
-		require.Equal(t, scripts.Refused, scripts.OutcomeOf(err))
+		require.Equal(t, wire.Refused, wire.OutcomeOf(err))
 		require.Equal(t, s.Version != good.Version, errors.Is(err, holdfast.ErrOldServer))
 	}
 	for _, version := range []string{"7.0.0", "7.4.1", "8.0.0", "10.1"} {
@@ -122,11 +122,11 @@ func TestGuard_OtherLongestLease(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, r *harness) {
 		marked := r.markers()
 		for _, other := range []time.Duration{lease / 2, 2 * lease} {
-			c := r.client(func(c *Config) { c.Longest = other })
+			c := r.client(func(c *Config) { c.MaxLease = other })
 			a, err := c.Acquire(t.Context(), "k", ownA, lease/2, 10)
 			require.False(t, a.OK)
 			require.ErrorContains(t, err, "longest lease of this deployment is "+lease.String()+", not "+other.String())
-			require.Equal(t, scripts.Refused, scripts.OutcomeOf(err))
+			require.Equal(t, wire.Refused, wire.OutcomeOf(err))
 			require.ErrorContains(t, c.DeclareNothingHeld(t.Context()), "longest lease")
 		}
 		require.Equal(t, marked, r.markers())
@@ -142,7 +142,7 @@ func TestGuard_OtherNumberOfNodes(t *testing.T) {
 		require.NoError(t, three.DeclareNothingHeld(t.Context()))
 		for _, err := range c.refused(ownA)[:3] {
 			require.ErrorContains(t, err, "this deployment has 3 nodes, not 5")
-			require.Equal(t, scripts.Refused, scripts.OutcomeOf(err))
+			require.Equal(t, wire.Refused, wire.OutcomeOf(err))
 		}
 		require.ErrorContains(t, c.DeclareNothingHeld(t.Context()), "has 3 nodes")
 		three.has(ownB)
@@ -155,8 +155,8 @@ func TestGuard_OtherNumberOfNodes(t *testing.T) {
 		c.nodes[2].guard.forget()
 		c.requireNoVote(2)
 		require.ErrorContains(t, r.part(0, 3).vote(2), "has 5 nodes, not 3")
-		reply := checked(t, c.nodes[2], scripts.Observe, "")
-		_ = checked(t, c.nodes[2], scripts.Activate, reply.Incarnation)
+		reply := checked(t, c.nodes[2], wire.Observe, "")
+		_ = checked(t, c.nodes[2], wire.Activate, reply.Incarnation)
 		c.nodes[2].guard.forget()
 		require.NoError(t, c.vote(2))
 		three.nodes[2].guard.forget()
@@ -172,7 +172,7 @@ func TestG1_OtherLongestLeaseWhileNodesAreEmptied(t *testing.T) {
 		x.cutOff(2)
 		x.takes(ownX)
 		x.ways[2].Refuse(false)
-		short := func() *client { return r.client(func(c *Config) { c.Longest = 200 * time.Millisecond }) }
+		short := func() *client { return r.client(func(c *Config) { c.MaxLease = 200 * time.Millisecond }) }
 		knew := short()
 		for i := range r.servers {
 			r.do(i, "FLUSHALL")

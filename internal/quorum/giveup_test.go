@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -71,11 +72,11 @@ func TestF4_CancelledBeforeTheRound(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		for range 20 {
-			_, err := x.Release(t.Context(), scripts.ReleaseRequest{Key: "k", Owner: ownX})
+			_, err := x.Release(t.Context(), wire.ReleaseRequest{Key: "k", Owner: ownX})
 			require.NoError(t, err)
 			a, err := x.Acquire(ctx, "k", ownX, lease, 10)
 			require.False(t, a.OK)
-			require.Equal(t, scripts.Refused, scripts.OutcomeOf(err), "%v", err)
+			require.Equal(t, wire.Refused, wire.OutcomeOf(err), "%v", err)
 			r.settles("", "", "")
 		}
 	})
@@ -90,7 +91,7 @@ func TestF4_GivenUpBeforeTheQuorum(t *testing.T) {
 			if over {
 				q.markOver(h, true, 0)
 			}
-			r := &round{q: q, hold: h, replies: make([]scripts.NodeReply, 3), errs: make([]error, 3), yes: 3}
+			r := &round{q: q, hold: h, replies: make([]wire.NodeReply, 3), errs: make([]error, 3), yes: 3}
 			require.Equal(t, !over, r.conclude(t.Context()).OK)
 		}
 	})

@@ -8,14 +8,14 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/planted"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // guard is the delayed restart of the Redlock paper: a node that may have forgotten locks has
 // no vote for the longest lease. Its knowledge is valid until a call gets the answer "no vote".
 type guard struct {
 	mu       sync.RWMutex
-	vote     *scripts.Vote // nil: none, or not known
+	vote     *wire.Vote    // nil: none, or not known
 	why      error         // why there is none
 	until    time.Time     // why is valid until then
 	checking chan struct{} // closed when the check under way has ended; nil if there is none
@@ -38,14 +38,14 @@ func (q *Quorum) checkNodes(ctx context.Context) {
 		return
 	}
 	// The checks are of q.work, as they are no short work.
-	for range each(ctx, &q.work, due, func(n *node) (*scripts.Vote, error) { return call(n, 0, n.voting) }) {
+	for range each(ctx, &q.work, due, func(n *node) (*wire.Vote, error) { return call(n, 0, n.voting) }) {
 	}
 	q.checked.Store(true)
 }
 
 // voting returns the vote of the node, after a check if it is not known. Concurrent calls
 // share a check, which ctx does not cut short.
-func (n *node) voting(ctx context.Context) (*scripts.Vote, error) {
+func (n *node) voting(ctx context.Context) (*wire.Vote, error) {
 	g := &n.guard
 	if vote := g.current(); vote != nil {
 		if !n.stale() {
@@ -68,7 +68,7 @@ func (n *node) voting(ctx context.Context) (*scripts.Vote, error) {
 }
 
 // known returns the vote of the node, or why it has none, or the check under way.
-func (n *node) known() (*scripts.Vote, <-chan struct{}, error) {
+func (n *node) known() (*wire.Vote, <-chan struct{}, error) {
 	g := &n.guard
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -92,7 +92,7 @@ func (n *node) learn(done chan struct{}) {
 	ctx := calls.After(n.q.bounds.Base, max(n.q.NodeTimeout, time.Second))
 	s, err := n.mark(ctx)
 	if planted.NoQuarantine && err == nil && s.vote == nil {
-		s, err = n.check(ctx, scripts.Activate, s.Incarnation)
+		s, err = n.check(ctx, wire.Activate, s.Incarnation)
 	}
 	if err == nil {
 		err = n.fit(s.Standing)
@@ -109,7 +109,7 @@ func (n *node) learn(done chan struct{}) {
 	g.checked.Store(int64(n.q.calls.Now()))
 	wait := 100 * time.Millisecond
 	if err == nil && s.vote == nil {
-		err = judged{noVote{s.Left}, scripts.Unavailable} // it will vote later
+		err = judged{noVote{s.Left}, wire.Unavailable} // it will vote later
 		wait = min(s.Left, time.Second)
 		if g.logged != s.Incarnation {
 			g.logged = s.Incarnation
@@ -119,7 +119,7 @@ func (n *node) learn(done chan struct{}) {
 	if err != nil {
 		s.vote = nil
 	}
-	if scripts.OutcomeOf(refusal).Final() && g.refusal != refusal.Error() {
+	if wire.OutcomeOf(refusal).Final() && g.refusal != refusal.Error() {
 		g.refusal = refusal.Error()
 		n.q.Logger.Warn("holdfast: multilock: a node cannot vote", "node", n.name, "error", g.refusal)
 	}
@@ -138,7 +138,7 @@ func (n *node) stale() bool {
 // refresh checks in the background that a vote is still good, if the last check is half a
 // lease ago: the node may have been set to evict, or its address may lead to another server.
 // No call waits for it.
-func (n *node) refresh(vote *scripts.Vote) {
+func (n *node) refresh(vote *wire.Vote) {
 	now, last := int64(n.q.calls.Now()), n.guard.checked.Load()
 	if time.Duration(now-last) < n.q.Lease/2 || !n.guard.checked.CompareAndSwap(last, now) {
 		return
@@ -155,7 +155,7 @@ func (n *node) refresh(vote *scripts.Vote) {
 }
 
 // revoke forgets a vote that the node no longer knows.
-func (g *guard) revoke(v *scripts.Vote) {
+func (g *guard) revoke(v *wire.Vote) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.vote == v {
@@ -171,7 +171,7 @@ func (g *guard) forget() {
 }
 
 // current is the vote if it is known, otherwise nil.
-func (g *guard) current() *scripts.Vote {
+func (g *guard) current() *wire.Vote {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	return g.vote

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/planted"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // state is the known state of a hold on one node.
@@ -35,18 +35,18 @@ type hold struct {
 	key, owner string        // immutable
 	lease      time.Duration // immutable
 
-	mu        sync.Mutex      // guards the rest
-	parts     []part          // by node
-	waiting   [][]ending      // by node: ends that wait for the acquires flying there; nil: none has
-	entries   scripts.Entries // that every node should have; Count 0: they were never set
-	fence     int64           // the last fence number, which is written back; 0: none
-	won       bool            // a quorum said yes
-	over      bool            // released or given up: no node gets it any more
-	notify    bool            // its end wakes waiters
-	used      int64           // the last fence number used; 0: not known, so none is given back
-	released  int             // nodes that have released it
-	notOurs   int             // nodes that had nothing to release
-	listeners int             // most listeners that one node has notified
+	mu        sync.Mutex   // guards the rest
+	parts     []part       // by node
+	waiting   [][]ending   // by node: ends that wait for the acquires flying there; nil: none has
+	entries   wire.Entries // that every node should have; Count 0: they were never set
+	fence     int64        // the last fence number, which is written back; 0: none
+	won       bool         // a quorum said yes
+	over      bool         // released or given up: no node gets it any more
+	notify    bool         // its end wakes waiters
+	used      int64        // the last fence number used; 0: not known, so none is given back
+	released  int          // nodes that have released it
+	notOurs   int          // nodes that had nothing to release
+	listeners int          // most listeners that one node has notified
 }
 
 func (q *Quorum) newHold(key, owner string, lease time.Duration) *hold {
@@ -122,7 +122,7 @@ func (h *hold) part(n *node) part {
 }
 
 // counted are the entries that each node should have; Count 0: they were never set.
-func (h *hold) counted() scripts.Entries {
+func (h *hold) counted() wire.Entries {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.entries
@@ -167,14 +167,14 @@ func (h *hold) await(n *node, end ending) bool {
 // a tombstone only if an acquire may still arrive. It gives fence numbers back only if the node
 // has definitely had the hold since they were made: otherwise others may have had the lock,
 // with numbers of their own.
-func (h *hold) toEnd(n *node) (how scripts.ReleaseRequest, need bool) {
+func (h *hold) toEnd(n *node) (how wire.ReleaseRequest, need bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	p := &h.parts[n.index]
 	if !h.notify && !p.possible() { // a failed round that the node has refused
 		*p = part{}
 	}
-	how = scripts.ReleaseRequest{Key: h.key, Owner: h.owner, Notify: h.notify, Doubt: p.doubt > 0 && !planted.NoTombstones}
+	how = wire.ReleaseRequest{Key: h.key, Owner: h.owner, Notify: h.notify, Doubt: p.doubt > 0 && !planted.NoTombstones}
 	if p.state == minted && p.doubt == 0 {
 		how.LastFence = h.used
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // A node gives unused fence numbers back only if it definitely had the hold since they were
@@ -54,8 +54,8 @@ func TestF7_TombstoneIsNobodysHold(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, r *harness) {
 		q := r.client().Quorum
 		h := q.newHold("k", ownX, lease)
-		a := &round{q: q, hold: h, replies: make([]scripts.NodeReply, 1), errs: []error{errPending}, pending: 1, decided: make(chan struct{})}
-		a.onReply(q.nodes[0], scripts.NodeReply{AcquireReply: scripts.AcquireReply{Gone: true}}, nil)
+		a := &round{q: q, hold: h, replies: make([]wire.NodeReply, 1), errs: []error{errPending}, pending: 1, decided: make(chan struct{})}
+		a.onReply(q.nodes[0], wire.NodeReply{AcquireReply: wire.AcquireReply{Gone: true}}, nil)
 		<-a.decided
 		require.Equal(t, errOver, a.errs[0])
 		require.Zero(t, a.held)
@@ -75,8 +75,8 @@ func TestF7_LateAnswerOfWhatIsSettled(t *testing.T) {
 		require.False(t, h.markFlying(n), "its end would forget that an acquire is flying")
 		require.NoError(t, (<-beginEnd(n, h)).err)
 		require.True(t, h.forgotten(n))
-		replies := make([]scripts.NodeReply, 1)
-		ask := []scripts.AcquireRequest{{Key: h.key, Owner: h.owner, Lease: h.lease}}
+		replies := make([]wire.NodeReply, 1)
+		ask := []wire.AcquireRequest{{Key: h.key, Owner: h.owner, Lease: h.lease}}
 		require.NoError(t, n.script.AcquireVoted(t.Context(), vote, false, ask, replies))
 		require.True(t, replies[0].Gone)
 		for _, late := range []bool{replies[0].OK, true} {
@@ -106,7 +106,7 @@ func TestRepairDoesNotReplaceARelease(t *testing.T) {
 func TestFailedEndIsRepeated(t *testing.T) {
 	inBubbles(t, 3, map[string]func(x *client, h *hold){
 		"released": func(x *client, _ *hold) {
-			reply, err := x.Release(x.t.Context(), scripts.ReleaseRequest{Key: "k", Owner: ownX})
+			reply, err := x.Release(x.t.Context(), wire.ReleaseRequest{Key: "k", Owner: ownX})
 			require.NoError(x.t, err)
 			require.True(x.t, reply.Ours)
 		},
@@ -128,7 +128,7 @@ func TestReleaseThatTheRepairerHasDone(t *testing.T) {
 		for _, n := range c.markOver(h, true, 0) {
 			require.NoError(t, (<-beginEnd(n, h)).err)
 		}
-		reply, err := c.Release(t.Context(), scripts.ReleaseRequest{Key: "k", Owner: ownX})
+		reply, err := c.Release(t.Context(), wire.ReleaseRequest{Key: "k", Owner: ownX})
 		require.NoError(t, err)
 		require.True(t, reply.Ours)
 	})
@@ -172,9 +172,9 @@ func TestRepairerIsPatientWithoutAVote(t *testing.T) {
 	inBubble(t, 2, func(t *testing.T, r *harness) {
 		c := r.client()
 		var tries [2]atomic.Int32
-		for i, why := range []error{judged{noVote{time.Hour}, scripts.Unavailable}, errTaken} {
+		for i, why := range []error{judged{noVote{time.Hour}, wire.Unavailable}, errTaken} {
 			n := c.nodes[i]
-			n.asks.call = func(context.Context, bool, []item[scripts.NodeReply]) ([]scripts.NodeReply, error) {
+			n.asks.call = func(context.Context, bool, []item[wire.NodeReply]) ([]wire.NodeReply, error) {
 				tries[i].Add(1)
 				return nil, why
 			}

@@ -5,30 +5,30 @@ import (
 	"slices"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // Scans returns one Scan, which reads a page of each node at the same time. It fails once fewer
 // than a quorum of nodes have answered every time: a key that a quorum holds is on one of those.
-func (q *Quorum) Scans(_ context.Context, match string) ([]scripts.Scan, error) {
+func (q *Quorum) Scans(_ context.Context, match string) ([]wire.Scan, error) {
 	type reader struct {
 		cursor uint64
 		over   bool
 		err    error
 	}
 	readers := make([]reader, len(q.nodes))
-	return []scripts.Scan{{Page: func(context.Context, uint64) (whole scripts.Page, err error) {
+	return []wire.Scan{{Page: func(context.Context, uint64) (whole wire.Page, err error) {
 		// It waits for all nodes, as each reads one page at a time.
-		pages, err := all(context.Background(), q, q.quorum, func(n *node) (page scripts.Page, err error) {
+		pages, err := all(context.Background(), q, q.quorum, func(n *node) (page wire.Page, err error) {
 			r := &readers[n.index]
 			if r.over {
 				return page, r.err
 			}
 			cursor := r.cursor // the call may outlast this round
-			page, err = call(n, 0, func(ctx context.Context) (scripts.Page, error) {
+			page, err = call(n, 0, func(ctx context.Context) (wire.Page, error) {
 				scans, err := n.script.Scans(ctx, match)
 				if err != nil {
-					return scripts.Page{}, err
+					return wire.Page{}, err
 				}
 				return scans[0].Page(ctx, cursor)
 			})
@@ -48,16 +48,16 @@ func (q *Quorum) Scans(_ context.Context, match string) ([]scripts.Scan, error) 
 }
 
 // InspectEach returns what Inspect does, for each of names. It costs one round trip to each node.
-func (q *Quorum) InspectEach(ctx context.Context, names []string) ([]scripts.Result[holdfast.Status], error) {
-	replies, err := all(ctx, q, q.quorum, func(n *node) ([]scripts.Result[holdfast.Status], error) {
-		return call(n, 0, func(ctx context.Context) ([]scripts.Result[holdfast.Status], error) {
+func (q *Quorum) InspectEach(ctx context.Context, names []string) ([]wire.Result[holdfast.Status], error) {
+	replies, err := all(ctx, q, q.quorum, func(n *node) ([]wire.Result[holdfast.Status], error) {
+		return call(n, 0, func(ctx context.Context) ([]wire.Result[holdfast.Status], error) {
 			return n.script.InspectEach(ctx, names)
 		})
 	})
 	if err != nil {
 		return nil, err
 	}
-	results := make([]scripts.Result[holdfast.Status], len(names))
+	results := make([]wire.Result[holdfast.Status], len(names))
 	for i := range names {
 		states, errs, good := make([]holdfast.Status, len(replies)), make([]error, len(replies)), 0
 		for n, of := range replies {

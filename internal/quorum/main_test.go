@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/sim"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // Owners of different clients.
@@ -144,7 +144,7 @@ func (r *harness) part(from, to int) *client {
 func (r *harness) client(change ...func(*Config)) *client {
 	r.t.Helper()
 	expiry := time.Hour
-	conf := Config{NodeTimeout: 10 * time.Second, Longest: lease}
+	conf := Config{NodeTimeout: 10 * time.Second, MaxLease: lease}
 	conf.Lease, conf.FenceExpiry, conf.Logger = lease, &expiry, slog.New(slog.DiscardHandler)
 	for _, f := range change {
 		f(&conf)
@@ -212,7 +212,7 @@ func (c *client) requests(node int, word string) *atomic.Int64 {
 }
 
 // get makes one round for the key "k".
-func (c *client) get(owner string) (scripts.AcquireReply, error) {
+func (c *client) get(owner string) (wire.AcquireReply, error) {
 	return c.Acquire(c.t.Context(), "k", owner, lease, 10)
 }
 
@@ -226,7 +226,7 @@ func (c *client) has(owner string) {
 
 // takes makes rounds until the client has the key: it may take a while to notice that a node
 // is back.
-func (c *client) takes(own string) (a scripts.AcquireReply) {
+func (c *client) takes(own string) (a wire.AcquireReply) {
 	c.t.Helper()
 	locktest.Await(c.t, func() bool {
 		var err error
@@ -251,7 +251,7 @@ func (c *client) refused(own string) []error {
 		var e *Error
 		require.ErrorAs(c.t, err, &e)
 		for i, n := range e.Nodes {
-			if errors.Is(n.Err, holdfast.ErrHeld) || scripts.OutcomeOf(n.Err) != scripts.Unknown { // else a connection was lost
+			if errors.Is(n.Err, holdfast.ErrHeld) || wire.OutcomeOf(n.Err) != wire.Unknown { // else a connection was lost
 				answers[i] = n.Err
 			}
 		}
@@ -266,7 +266,7 @@ func (c *client) vote(node int) (err error) {
 	c.t.Helper()
 	locktest.Await(c.t, func() bool {
 		_, err = c.nodes[node].voting(c.t.Context())
-		return scripts.OutcomeOf(err) != scripts.Unknown // else a connection was lost
+		return wire.OutcomeOf(err) != wire.Unknown // else a connection was lost
 	})
 	return err
 }
@@ -278,7 +278,7 @@ func (c *client) requireNoVote(node int) {
 }
 
 // checked makes a check of its own.
-func checked(t *testing.T, n *node, how scripts.CheckMode, of string) scripts.Standing {
+func checked(t *testing.T, n *node, how wire.CheckMode, of string) wire.Standing {
 	t.Helper()
 	s, err := n.checkNow(t.Context(), func(ctx context.Context) (standing, error) {
 		return n.check(ctx, how, of)

@@ -11,8 +11,8 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/internal/calls"
+	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/pubsub"
-	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // node is one Redis of the quorum: its calls, its vote, and the jobs of its repairer.
@@ -20,7 +20,7 @@ type node struct {
 	q          *Quorum // immutable
 	index      int     // immutable
 	name       string  // address without credentials; immutable
-	script     *scripts.Redis
+	script     *wire.Redis
 	subscriber *pubsub.Subscriber
 	guard      guard
 
@@ -37,13 +37,13 @@ type node struct {
 	newEnd    chan struct{}   // one slot: there is a new job that ends a hold; immutable
 	progress  chan struct{}   // one slot: the repairer has done what it could; immutable
 
-	asks batcher[bool, scripts.NodeReply] // with fencing or without
+	asks batcher[bool, wire.NodeReply] // with fencing or without
 	ends batcher[struct{}, endReply]
 }
 
 func newNode(q *Quorum, index int, client rueidis.Client) *node {
 	n := &node{
-		q: q, index: index, script: scripts.NewRedisWith(client, scripts.RedisSettings{Label: q.Label, Logger: q.Logger}),
+		q: q, index: index, script: wire.NewRedisWith(client, wire.RedisSettings{Label: q.Label, Logger: q.Logger}),
 		subscriber: pubsub.New(client, q.Logger),
 		jobs:       make(map[string]*job), newEnd: make(chan struct{}, 1), progress: make(chan struct{}, 1),
 	}
@@ -66,7 +66,7 @@ func (n *node) away() bool { return n.silent.Load() >= awayAfter }
 func (n *node) absence() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return judged{fmt.Errorf("does not answer: %w", n.why), scripts.Unavailable}
+	return judged{fmt.Errorf("does not answer: %w", n.why), wire.Unavailable}
 }
 
 // fresh reports whether the node has just answered.
@@ -84,8 +84,8 @@ func (n *node) observe(err error) {
 	if err != nil && errors.As(err, new(judged)) {
 		return // an error of our own
 	}
-	outcome := scripts.OutcomeOf(err)
-	silent := (outcome == scripts.Unknown || outcome == scripts.Unavailable) && !scripts.Replied(err)
+	outcome := wire.OutcomeOf(err)
+	silent := (outcome == wire.Unknown || outcome == wire.Unavailable) && !wire.Replied(err)
 	now, last := int64(n.q.calls.Now()), n.lastAnswer.Load()
 	if !silent && last != 0 {
 		n.lastAnswer.CompareAndSwap(last, now) // otherwise another call has stored a time as new

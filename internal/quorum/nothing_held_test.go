@@ -10,7 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/sim"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 func TestNothingHeld_Again(t *testing.T) {
@@ -95,11 +95,11 @@ func TestNothingHeld_Repeated(t *testing.T) {
 		lost := c.ways[0].SwallowReply(1, mentions("activate"))
 		require.NoError(t, c.DeclareNothingHeld(t.Context()))
 		<-lost
-		reply := checked(t, c.nodes[0], scripts.Observe, "")
+		reply := checked(t, c.nodes[0], wire.Observe, "")
 		require.Zero(t, reply.Left)
 		r.do(0, "FLUSHALL")
 		r.client().requireNoVote(0)
-		again := checked(t, c.nodes[0], scripts.Activate, reply.Incarnation)
+		again := checked(t, c.nodes[0], wire.Activate, reply.Incarnation)
 		require.Positive(t, again.Left)
 		r.client().requireNoVote(0)
 	})

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/planted"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // MostNodes is how many nodes a quorum may have.
@@ -21,7 +21,7 @@ const MostNodes = 15
 type Config struct {
 	holdfast.Settings               // of the locker
 	NodeTimeout       time.Duration // of one call to one node
-	Longest           time.Duration // longest lease of the deployment
+	MaxLease          time.Duration // longest lease of the deployment
 	Unguarded         bool          // nodes vote right after a restart
 	Evicting          bool          // nodes vote although they may evict locks
 	ClockFaults       int           // how many clocks may jump: a lease needs as many votes beyond a quorum
@@ -64,8 +64,8 @@ func New(clients []rueidis.Client, c Config) *Quorum {
 func (q *Quorum) Calls() *calls.Calls { return q.calls }
 
 // deployment is the part of the configuration that markers keep.
-func (q *Quorum) deployment() scripts.Deployment {
-	return scripts.Deployment{Longest: q.Longest, Nodes: len(q.nodes)}
+func (q *Quorum) deployment() wire.Deployment {
+	return wire.Deployment{MaxLease: q.MaxLease, Nodes: len(q.nodes)}
 }
 
 // lostAt is how many nodes must say "not yours" so that no quorum can be left.

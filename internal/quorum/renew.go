@@ -9,15 +9,15 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/planted"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // renewal renews many leases on all nodes, with one call to each.
 type renewal struct {
 	q            *Quorum
-	keys, owners []string          // immutable: late nodes read them
-	holds        []*hold           // immutable; nil: no longer known
-	entries      []scripts.Entries // immutable
+	keys, owners []string       // immutable: late nodes read them
+	holds        []*hold        // immutable; nil: no longer known
+	entries      []wire.Entries // immutable
 
 	mu     sync.Mutex
 	yes    []uint8  // how many nodes have renewed a hold
@@ -31,11 +31,11 @@ type renewal struct {
 // left. In between, Renew leaves it unanswered and repairs the nodes that lack it, and the
 // next renewal finds it there. Renew returns when every hold is decided, or all nodes have
 // answered.
-func (q *Quorum) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []scripts.Answer) error {
+func (q *Quorum) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []wire.Answer) error {
 	clear(answers)
 	rn := &renewal{
 		q: q, keys: slices.Clone(keys), owners: slices.Clone(owners),
-		holds: make([]*hold, len(keys)), entries: make([]scripts.Entries, len(keys)),
+		holds: make([]*hold, len(keys)), entries: make([]wire.Entries, len(keys)),
 		yes: make([]uint8, len(keys)), no: make([]uint16, len(keys)), runIDs: make([]string, len(q.nodes)),
 	}
 	for i, owner := range owners {
@@ -51,7 +51,7 @@ func (q *Quorum) Renew(ctx context.Context, lease time.Duration, keys, owners []
 		}
 	}
 	rn.repairMissing()
-	if i := slices.Index(answers, scripts.Unanswered); i >= 0 {
+	if i := slices.Index(answers, wire.Unanswered); i >= 0 {
 		rn.mu.Lock()
 		defer rn.mu.Unlock()
 		for n := range errs {
@@ -69,12 +69,12 @@ func (rn *renewal) ask(n *node, lease time.Duration) error {
 		return n.absence()
 	}
 	type reply struct {
-		answers []scripts.Answer
-		vote    *scripts.Vote // nil: a yes does not count
+		answers []wire.Answer
+		vote    *wire.Vote // nil: a yes does not count
 	}
 	r, err := call(n, lease, func(ctx context.Context) (reply, error) {
 		vote, _ := n.voting(ctx) // without one, only "not ours" counts
-		r := reply{answers: make([]scripts.Answer, len(rn.keys))}
+		r := reply{answers: make([]wire.Answer, len(rn.keys))}
 		n.extends()
 		counts, err := n.script.RenewVoted(ctx, vote, lease, rn.keys, rn.owners, rn.entries, r.answers)
 		if counts {
@@ -96,7 +96,7 @@ func (rn *renewal) ask(n *node, lease time.Duration) error {
 	}
 	for i, a := range r.answers {
 		switch {
-		case a == scripts.NotOurs:
+		case a == wire.NotOurs:
 			rn.no[i] |= 1 << n.index
 			if h := rn.holds[i]; h != nil {
 				h.lacks(n)
@@ -104,7 +104,7 @@ func (rn *renewal) ask(n *node, lease time.Duration) error {
 					n.repair(h)
 				}
 			}
-		case a == scripts.Renewed && counts:
+		case a == wire.Renewed && counts:
 			rn.yes[i]++
 		}
 	}
@@ -115,16 +115,16 @@ func (rn *renewal) ask(n *node, lease time.Duration) error {
 }
 
 // decide fills in the answers that are known; true if all are.
-func (rn *renewal) decide(answers []scripts.Answer) bool {
+func (rn *renewal) decide(answers []wire.Answer) bool {
 	rn.mu.Lock()
 	defer rn.mu.Unlock()
 	all := true
 	for i := range answers {
 		switch {
 		case int(rn.yes[i]) >= rn.q.need || planted.OneRenews && rn.yes[i] > 0:
-			answers[i] = scripts.Renewed
+			answers[i] = wire.Renewed
 		case bits.OnesCount16(rn.no[i]) >= rn.q.lostAt():
-			answers[i] = scripts.NotOurs
+			answers[i] = wire.NotOurs
 		default:
 			all = false
 		}
@@ -151,7 +151,7 @@ func (rn *renewal) repairMissing() {
 
 // SetEntries sets the entries on all nodes, and needs a quorum of them. Renewals and repairs bring
 // them to the others.
-func (q *Quorum) SetEntries(ctx context.Context, _, owner string, entries scripts.Entries) (ours bool, err error) {
+func (q *Quorum) SetEntries(ctx context.Context, _, owner string, entries wire.Entries) (ours bool, err error) {
 	h := q.holdOf(owner)
 	if h == nil {
 		return false, nil
@@ -179,9 +179,9 @@ func (q *Quorum) SetEntries(ctx context.Context, _, owner string, entries script
 		}
 	}
 	e := q.newError(q.quorum, errs)
-	perhaps := func(err error) bool { return scripts.OutcomeOf(err).MayHaveRun() || err == nil }
+	perhaps := func(err error) bool { return wire.OutcomeOf(err).MayHaveRun() || err == nil }
 	if !e.outcome.Final() && slices.ContainsFunc(errs, perhaps) {
-		e.outcome = scripts.Unknown // perhaps a node has the new count
+		e.outcome = wire.Unknown // perhaps a node has the new count
 	}
 	if !e.outcome.MayHaveRun() { // no node has it, and the next renewal must not bring it to one
 		h.mu.Lock()
@@ -191,7 +191,7 @@ func (q *Quorum) SetEntries(ctx context.Context, _, owner string, entries script
 	return false, e
 }
 
-func (n *node) setEntries(h *hold, entries scripts.Entries) (ours bool, err error) {
+func (n *node) setEntries(h *hold, entries wire.Entries) (ours bool, err error) {
 	if n.away() {
 		return false, n.absence()
 	}

@@ -6,18 +6,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // renew renews the one hold of owner.
-func (c *client) renew(key, owner string) (scripts.Answer, error) {
-	answers := make([]scripts.Answer, 1)
+func (c *client) renew(key, owner string) (wire.Answer, error) {
+	answers := make([]wire.Answer, 1)
 	err := c.Renew(c.t.Context(), lease, []string{key}, []string{owner}, answers)
 	return answers[0], err
 }
 
 // renews renews "k" of ownX, and requires the answer.
-func (c *client) renews(want scripts.Answer) {
+func (c *client) renews(want wire.Answer) {
 	c.t.Helper()
 	answer, err := c.renew("k", ownX)
 	require.NoError(c.t, err)
@@ -30,7 +30,7 @@ func (c *client) fails() {
 	for range 3 {
 		answer, err := c.renew("k", ownX)
 		require.Error(c.t, err)
-		require.Equal(c.t, scripts.Unanswered, answer)
+		require.Equal(c.t, wire.Unanswered, answer)
 	}
 }
 
@@ -49,17 +49,17 @@ func (r *harness) onTwo() *client {
 func TestG1_RenewNeedsAQuorum(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, r *harness) {
 		x := r.onTwo()
-		x.renews(scripts.Renewed)
+		x.renews(wire.Renewed)
 
 		r.do(1, "DEL", "k")
 		x.fails() // one yes, one no and one away
 		r.settles(ownX, "", "")
 		r.client().takes(ownY) // on 1 and 2
 		answer, _ := x.renew("k", ownX)
-		require.NotEqual(t, scripts.Renewed, answer)
+		require.NotEqual(t, wire.Renewed, answer)
 
 		r.do(0, "DEL", "k")
-		x.renews(scripts.NotOurs) // no quorum can be left
+		x.renews(wire.NotOurs) // no quorum can be left
 	})
 }
 
@@ -73,7 +73,7 @@ func TestG1_RenewedCountsOnlyWithAVote(t *testing.T) {
 		x.fails()
 		r.do(0, "DEL", "k")
 		r.do(1, "DEL", "k")
-		x.renews(scripts.NotOurs)
+		x.renews(wire.NotOurs)
 	}
 	t.Run("with another's data", func(t *testing.T) {
 		r := onServers(t)
@@ -100,13 +100,13 @@ func TestRenewFindsTheNewVote(t *testing.T) {
 		x, _ := r.settled()
 		r.do(2, "DEL", marker)
 		other := r.client().nodes[2]
-		reply := checked(t, other, scripts.Mark, "")
-		reply = checked(t, other, scripts.Activate, reply.Incarnation)
+		reply := checked(t, other, wire.Mark, "")
+		reply = checked(t, other, wire.Activate, reply.Incarnation)
 		require.Zero(t, reply.Left)
 		x.cutOff(1)
 		_, _ = x.renew("k", ownX)
 		settle()
-		x.renews(scripts.Renewed)
+		x.renews(wire.Renewed)
 	})
 }
 
@@ -116,12 +116,12 @@ func TestG1_NoRepairWithoutAVote(t *testing.T) {
 		x, _ := r.settled()
 		r.do(2, "FLUSHALL")
 		for range 2 { // one learns that the vote is void, one marks the node
-			x.renews(scripts.Renewed)
+			x.renews(wire.Renewed)
 			settle()
 		}
 		require.NotEmpty(t, r.markers()[2])
 		r.client().requireNoVote(2)
-		x.renews(scripts.Renewed)
+		x.renews(wire.Renewed)
 		r.settles(ownX, ownX, "")
 	})
 }
@@ -133,7 +133,7 @@ func TestRepairAfterARenewal(t *testing.T) {
 		x, h := r.settled()
 		r.do(2, "DEL", "k")
 		x.ways[last].HoldReplies(true)
-		renewed := make(chan scripts.Answer, 1)
+		renewed := make(chan wire.Answer, 1)
 		go func() {
 			answer, _ := x.renew("k", ownX)
 			renewed <- answer
@@ -142,7 +142,7 @@ func TestRepairAfterARenewal(t *testing.T) {
 		require.Equal(t, last == 2, len(renewed) == 1)
 		require.Equal(t, last == 2, h.part(x.nodes[2]).state == present, "as far as known")
 		x.ways[last].HoldReplies(false)
-		require.Equal(t, scripts.Renewed, <-renewed)
+		require.Equal(t, wire.Renewed, <-renewed)
 		r.settles(ownX, ownX, ownX)
 	})
 }
@@ -159,7 +159,7 @@ func TestG1_F34_RenewalsWithClockFaults(t *testing.T) {
 			x.ways[i].OnRequest(redistest.Always(acquires, redistest.Hold)) // repairs
 		}
 		answer, err := x.renew("k", ownX)
-		require.Equal(t, scripts.Unanswered, answer)
+		require.Equal(t, wire.Unanswered, answer)
 		require.ErrorContains(t, err, "3 of 5 nodes said yes, 4 are needed")
 		r.settles("", "", ownX, ownX, ownX)
 		for _, way := range x.ways {
@@ -168,12 +168,12 @@ func TestG1_F34_RenewalsWithClockFaults(t *testing.T) {
 		}
 		r.settles(ownX, ownX, ownX, ownX, ownX)
 		r.do(2, "DEL", "k")
-		x.renews(scripts.Renewed)
+		x.renews(wire.Renewed)
 		r.settles(ownX, ownX, ownX, ownX, ownX)
 		for i := range 3 {
 			r.do(i, "DEL", "k")
 		}
-		x.renews(scripts.NotOurs)
+		x.renews(wire.NotOurs)
 	})
 }
 
@@ -191,7 +191,7 @@ func (r *harness) entries() (all []string) {
 func (r *harness) nested() *client {
 	r.t.Helper()
 	x, _ := r.settled()
-	ours, err := x.SetEntries(r.t.Context(), "k", ownX, scripts.Entries{Count: 2})
+	ours, err := x.SetEntries(r.t.Context(), "k", ownX, wire.Entries{Count: 2})
 	require.NoError(r.t, err)
 	require.True(r.t, ours)
 	require.Equal(r.t, []string{"2", "2", "2"}, r.entries())
@@ -206,13 +206,13 @@ func TestRefusedSetEntriesLeavesNoTrace(t *testing.T) {
 		for _, way := range x.ways {
 			way.OwnWords("NOPERM User default has no permissions to run the 'hset' command", true, mentions(ownX))
 		}
-		_, err := x.SetEntries(t.Context(), "k", ownX, scripts.Entries{Count: 3})
-		require.Equal(t, scripts.Refused, scripts.OutcomeOf(err), "%v", err)
+		_, err := x.SetEntries(t.Context(), "k", ownX, wire.Entries{Count: 3})
+		require.Equal(t, wire.Refused, wire.OutcomeOf(err), "%v", err)
 		for _, way := range x.ways {
 			way.OwnWords("", true, nil)
 		}
 		r.do(2, "DEL", "k")
-		x.renews(scripts.Renewed)
+		x.renews(wire.Renewed)
 		require.Equal(t, []string{"2", "2", "2"}, r.entries())
 	})
 }
@@ -222,7 +222,7 @@ func TestRenewalBringsEntries(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, r *harness) {
 		x := r.nested()
 		r.do(2, "HSET", "k", ownX, "1") // as if it had missed it
-		x.renews(scripts.Renewed)
+		x.renews(wire.Renewed)
 		require.Equal(t, []string{"2", "2", "2"}, r.entries())
 	})
 }
@@ -232,7 +232,7 @@ func TestRepairBringsTheLabel(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, r *harness) {
 		x, _ := r.settled()
 		label := "its own"
-		ours, err := x.SetEntries(t.Context(), "k", ownX, scripts.Entries{Count: 1, Label: &label})
+		ours, err := x.SetEntries(t.Context(), "k", ownX, wire.Entries{Count: 1, Label: &label})
 		require.NoError(t, err)
 		require.True(t, ours)
 		settle()
@@ -244,7 +244,7 @@ func TestRepairBringsTheLabel(t *testing.T) {
 			r.do(i, "HSET", "k", ownX, "1 its own")
 		}
 		r.do(2, "DEL", "k")
-		x.renews(scripts.Renewed)
+		x.renews(wire.Renewed)
 		require.Equal(t, []string{"1 its own", "1 its own", "1 its own"}, r.entries())
 	})
 }

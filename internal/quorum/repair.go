@@ -14,7 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/loop"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // A repairer makes up for what one node has missed: it adds holds that a quorum has, ends
@@ -157,7 +157,7 @@ func (n *node) doAll(jobs []*job) (failed error) {
 		err := errs[i]
 		j.err = err
 		left := j.ends && errors.Is(err, rueidis.ErrClosing) && j.hold.part(n).possible()
-		if err == nil || scripts.Permanent(err) && !left || scripts.OutcomeOf(err) == scripts.Refused && !j.ends {
+		if err == nil || wire.Permanent(err) && !left || wire.OutcomeOf(err) == wire.Refused && !j.ends {
 			continue
 		}
 		if failed == nil || lasts(failed) {
@@ -178,7 +178,7 @@ func (n *node) unended() (ends []*job, hopeless bool) {
 	for _, j := range append(slices.Collect(maps.Values(n.jobs)), n.doing...) {
 		if j.ends && !j.hold.forgotten(n) {
 			ends = append(ends, j)
-			hopeless = hopeless && scripts.Permanent(j.err)
+			hopeless = hopeless && wire.Permanent(j.err)
 		}
 	}
 	return ends, hopeless
@@ -194,7 +194,7 @@ func (n *node) failure(j *job) error {
 // lasts reports whether the cause of a failure will last for longer than milliseconds, although
 // the node answers: it has no vote, or refuses.
 func lasts(err error) bool {
-	return errors.As(err, new(noVote)) || scripts.Lapsed(err) || scripts.OutcomeOf(err).Final()
+	return errors.As(err, new(noVote)) || wire.Lapsed(err) || wire.OutcomeOf(err).Final()
 }
 
 func (n *node) do(j *job) error {
@@ -212,8 +212,8 @@ func (n *node) do(j *job) error {
 // add makes one attempt to add a hold on a node. It does not count as a renewal: the trusted
 // deadline stays that of the quorum.
 func (n *node) add(h *hold) error {
-	came := make(chan answer[scripts.NodeReply], 1)
-	n.ask(h, false, func(_ *node, reply scripts.NodeReply, err error) { came <- answer[scripts.NodeReply]{n, reply, err} })
+	came := make(chan answer[wire.NodeReply], 1)
+	n.ask(h, false, func(_ *node, reply wire.NodeReply, err error) { came <- answer[wire.NodeReply]{n, reply, err} })
 	a := <-came
 	switch {
 	case a.err != nil:

@@ -8,7 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // If a node has no vote, thousands of holds may wait to be added there. A failed release
@@ -73,7 +73,7 @@ func TestF7_AcquireArrivesAfterTheRelease(t *testing.T) {
 		r.settles(ownX, ownX, "")
 		x.sockets[2].Drop()         // calls already sent still arrive
 		r.settles(ownX, ownX, ownX) // it was sent once more
-		reply, err := x.Release(t.Context(), scripts.ReleaseRequest{Key: "k", Owner: ownX})
+		reply, err := x.Release(t.Context(), wire.ReleaseRequest{Key: "k", Owner: ownX})
 		require.NoError(t, err)
 		require.True(t, reply.Ours)
 		r.settles("", "", "")

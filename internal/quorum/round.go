@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/internal/planted"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // round is one try at a quorum, with an owner of its own.
@@ -24,8 +24,8 @@ type round struct {
 	reserve int64 // fence numbers to reserve, with fencing
 
 	mu       sync.Mutex
-	replies  []scripts.NodeReply // by node; of those that answered
-	errs     []error             // by node; errPending until it has answered
+	replies  []wire.NodeReply // by node; of those that answered
+	errs     []error          // by node; errPending until it has answered
 	yes      int
 	held     int // nodes that said that another has it
 	pending  int
@@ -38,17 +38,17 @@ type round struct {
 // are split and this round has most of them, it first asks the others again, a few times. It
 // then asks missing nodes again in the background, or ends a failed round on all nodes. It asks
 // none if ctx has ended.
-func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Duration, reserve int64) (scripts.AcquireReply, error) {
+func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Duration, reserve int64) (wire.AcquireReply, error) {
 	q.checkNodes(ctx)
 	h := q.newHold(key, owner, lease)
 	r := &round{
-		q: q, hold: h, reserve: max(1, min(reserve, q.Longest.Microseconds()/8)), // see maxSkew
-		replies: make([]scripts.NodeReply, len(q.nodes)), errs: make([]error, len(q.nodes)),
+		q: q, hold: h, reserve: max(1, min(reserve, q.MaxLease.Microseconds()/8)), // see maxSkew
+		replies: make([]wire.NodeReply, len(q.nodes)), errs: make([]error, len(q.nodes)),
 	}
 	q.holds.Store(owner, h) // so that a caller that leaves during the round can give it up by the owner
 	if err := ctx.Err(); err != nil {
 		q.holds.Delete(owner) // the caller may have left before that
-		return scripts.AcquireReply{}, judged{err, scripts.Refused}
+		return wire.AcquireReply{}, judged{err, wire.Refused}
 	}
 	start := time.Now()
 	r.ask(ctx, q.nodes)
@@ -140,7 +140,7 @@ func rank(owner string) uint64 {
 func (r *round) enough() bool { return r.yes >= r.q.need && (!r.q.Fencing || r.clock() > 0) }
 
 // onReply notes the answer of a node. A node that the round was won without is asked again.
-func (r *round) onReply(n *node, reply scripts.NodeReply, err error) {
+func (r *round) onReply(n *node, reply wire.NodeReply, err error) {
 	if err == nil && reply.Gone {
 		err = errOver
 	}
@@ -187,7 +187,7 @@ func (r *round) runIDOf(n *node) string {
 
 // conclude ends a round. Its reply is OK if enough nodes have said yes, a quorum has the fence number, and
 // the owner has not been given up.
-func (r *round) conclude(ctx context.Context) (reply scripts.AcquireReply) {
+func (r *round) conclude(ctx context.Context) (reply wire.AcquireReply) {
 	r.mu.Lock()
 	yes := r.yes >= r.q.need
 	if yes && r.q.Fencing {
@@ -217,7 +217,7 @@ func (r *round) conclude(ctx context.Context) (reply scripts.AcquireReply) {
 
 // failed says why the round has failed: others have the lock, or want it as well, or too few
 // nodes voted.
-func (r *round) failed() (scripts.AcquireReply, error) {
+func (r *round) failed() (wire.AcquireReply, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	answers := slices.Clone(r.errs)
@@ -237,22 +237,22 @@ func (r *round) failed() (scripts.AcquireReply, error) {
 		}
 		votes[reply.Holder]++
 		split = split && votes[reply.Holder] < r.q.need
-		if reply.Remaining == scripts.NoExpiry {
+		if reply.Remaining == wire.NoExpiry {
 			reply.Remaining = math.MaxInt64
 		}
 		left = append(left, reply.Remaining)
 	}
 	if !e.contended() {
-		return scripts.AcquireReply{}, e
+		return wire.AcquireReply{}, e
 	}
 	// Retry when enough nodes can be free: those that said yes, those that have not answered,
 	// and the first of the others where the hold ends.
 	slices.Sort(left)
 	remaining := left[max(r.q.need-r.pending-e.yes, 1)-1]
 	if remaining == math.MaxInt64 {
-		remaining = scripts.NoExpiry
+		remaining = wire.NoExpiry
 	}
-	return scripts.AcquireReply{Remaining: remaining, Split: split, Why: e}, nil
+	return wire.AcquireReply{Remaining: remaining, Split: split, Why: e}, nil
 }
 
 // RetryDelay is a random delay before the next round. It grows with the failed rounds, as on an
@@ -262,6 +262,6 @@ func (r *round) failed() (scripts.AcquireReply, error) {
 // last holders would take it again.
 func (q *Quorum) RetryDelay(tries int) time.Duration {
 	rtt := time.Duration(q.rtt.Load())
-	window := min(rtt<<rand.N(min(tries, 10)+1), max(250*time.Millisecond, min(16*rtt, q.Longest/10)))
+	window := min(rtt<<rand.N(min(tries, 10)+1), max(250*time.Millisecond, min(16*rtt, q.MaxLease/10)))
 	return rand.N(max(window, 100*time.Microsecond))
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/errs"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // The random delay before the next round doubles with each failed round, up to a bound that
@@ -32,7 +32,7 @@ func TestRetryDelay_Bounds(t *testing.T) {
 		{100 * ms, 50, 1600 * ms},
 		{time.Second, 50, longest / 10},
 	} {
-		q := &Quorum{Config: Config{Longest: longest}}
+		q := &Quorum{Config: Config{MaxLease: longest}}
 		q.rtt.Store(int64(c.rtt))
 		least, most := time.Hour, time.Duration(0)
 		for range 20_000 {
@@ -52,9 +52,9 @@ func TestRetryDelay_Bounds(t *testing.T) {
 func TestFailedRoundIsJudged(t *testing.T) {
 	byLetter := map[rune]error{
 		'y': nil, 'h': holdfast.ErrHeld, 's': calls.ErrNoAnswer, 'a': errAway, 'o': errOver, 'v': errVoid,
-		'n': judged{noVote{time.Second}, scripts.Unavailable},
+		'n': judged{noVote{time.Second}, wire.Unavailable},
 		'r': refused(fmt.Errorf("a call: %w", &rueidis.RedisError{})),
-		'p': judged{errors.New("upstream failure"), scripts.Doubtful},
+		'p': judged{errors.New("upstream failure"), wire.Doubtful},
 	}
 	for answers, want := range map[string]error{
 		"hhhhh": holdfast.ErrNotAcquired,
@@ -83,7 +83,7 @@ func TestFailedRoundIsJudged(t *testing.T) {
 		"hhhoo": holdfast.ErrNotAcquired,
 	} {
 		q := &Quorum{need: 3}
-		r := &round{q: q, replies: make([]scripts.NodeReply, 5)}
+		r := &round{q: q, replies: make([]wire.NodeReply, 5)}
 		for _, c := range answers {
 			q.nodes = append(q.nodes, &node{})
 			r.errs = append(r.errs, byLetter[c])
@@ -94,11 +94,11 @@ func TestFailedRoundIsJudged(t *testing.T) {
 			require.ErrorIs(t, got.Why, want, answers)
 			continue
 		}
-		outcome := map[scripts.Outcome]error{
-			scripts.Unavailable: holdfast.ErrUnavailable, scripts.Unknown: holdfast.ErrUnknown,
-			scripts.Refused: errNotNamed, scripts.Doubtful: errDoubtful,
+		outcome := map[wire.Outcome]error{
+			wire.Unavailable: holdfast.ErrUnavailable, wire.Unknown: holdfast.ErrUnknown,
+			wire.Refused: errNotNamed, wire.Doubtful: errDoubtful,
 		}
-		require.Equal(t, want, outcome[scripts.OutcomeOf(err)], answers)
+		require.Equal(t, want, outcome[wire.OutcomeOf(err)], answers)
 		require.NotErrorIs(t, err, holdfast.ErrNotAcquired, answers)
 	}
 }
@@ -116,7 +116,7 @@ func (noKey) KeyRefused() bool { return true }
 // The user may not touch the key on some of five nodes (k), and others refuse for good (r): only
 // where the first make the difference may the call succeed when they allow it.
 func TestRefusedKeyMakesTheDifference(t *testing.T) {
-	r := judged{errors.New("refused"), scripts.Refused}
+	r := judged{errors.New("refused"), wire.Refused}
 	byLetter := map[rune]error{'y': nil, 'k': noKey{r}, 'r': r, 's': calls.ErrNoAnswer}
 	for answers, want := range map[string]bool{
 		"kkkkk": true, "kkkyy": true, "rrkyy": true, "rkkss": true,
@@ -128,15 +128,15 @@ func TestRefusedKeyMakesTheDifference(t *testing.T) {
 			q.nodes, errs = append(q.nodes, &node{}), append(errs, byLetter[c])
 		}
 		err := q.newError(3, errs)
-		require.Equal(t, want, scripts.KeyRefused(err), answers)
-		require.Equal(t, want, scripts.OutcomeOf(err) == scripts.Refused && scripts.OutcomeOf(scripts.AsLapsed(err)) == scripts.Unavailable, answers)
+		require.Equal(t, want, wire.KeyRefused(err), answers)
+		require.Equal(t, want, wire.OutcomeOf(err) == wire.Refused && wire.OutcomeOf(wire.AsLapsed(err)) == wire.Unavailable, answers)
 	}
 }
 
 // A waiter sleeps until enough nodes can be free. It does not wait for nodes where the hold
 // lasts longer, after a late repair or by a slow clock.
 func TestG4_RemainingIsThatOfTheNodesNeeded(t *testing.T) {
-	const never = scripts.NoExpiry
+	const never = wire.NoExpiry
 	free, pending, failed := time.Duration(-10), time.Duration(-11), time.Duration(-12)
 	for name, c := range map[string]struct {
 		need int
@@ -159,7 +159,7 @@ func TestG4_RemainingIsThatOfTheNodesNeeded(t *testing.T) {
 			r := &round{q: &Quorum{quorum: len(c.left)/2 + 1, need: c.need}}
 			for _, left := range c.left {
 				r.q.nodes = append(r.q.nodes, &node{})
-				b, err := scripts.NodeReply{}, holdfast.ErrHeld
+				b, err := wire.NodeReply{}, holdfast.ErrHeld
 				switch left {
 				case free:
 					b.OK, err = true, nil
@@ -186,9 +186,9 @@ func TestG4_RemainingIsThatOfTheNodesNeeded(t *testing.T) {
 func TestErrorOfARoundNamesHolders(t *testing.T) {
 	r := &round{q: &Quorum{quorum: 2, need: 2, nodes: []*node{{}, {}, {}}}, held: 1}
 	r.errs = []error{holdfast.ErrHeld, calls.ErrNoAnswer, errAway}
-	r.replies = []scripts.NodeReply{{AcquireReply: scripts.AcquireReply{Remaining: time.Second, Why: errs.HeldBy("a")}, Holder: ownO}, {}, {}}
+	r.replies = []wire.NodeReply{{AcquireReply: wire.AcquireReply{Remaining: time.Second, Why: errs.HeldBy("a")}, Holder: ownO}, {}, {}}
 	_, err := r.failed()
 	require.ErrorContains(t, err, `held by "a"`)
 	require.ErrorIs(t, err.(*Error).Nodes[0].Err, holdfast.ErrHeld)
-	require.Equal(t, scripts.Unavailable, scripts.OutcomeOf(err))
+	require.Equal(t, wire.Unavailable, wire.OutcomeOf(err))
 }

@@ -20,7 +20,7 @@ func TestG10_AfterAPauseARoundAsksNobodyAgain(t *testing.T) {
 		const longest = 30 * time.Second
 		var log redistest.Log
 		q := r.client(fencing, func(c *Config) {
-			c.Longest, c.Unguarded, c.Logger = longest, true, slog.New(slog.NewTextHandler(&log, nil))
+			c.MaxLease, c.Unguarded, c.Logger = longest, true, slog.New(slog.NewTextHandler(&log, nil))
 		})
 		for i := 2; i < 5; i++ {
 			r.do(i, "HSET", "k", fmt.Sprint(ownY, i), "1")

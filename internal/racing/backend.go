@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/pubsub"
-	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // Backend is the backend of a lock kind whose processes race for a key that is released.
@@ -14,7 +14,7 @@ type Backend interface {
 	engine.Backend
 	// Release ends the owner's hold with all its entries, and notifies those who wait for it. In doubt, it
 	// undoes an acquire of unknown outcome, even one that arrives later.
-	Release(ctx context.Context, h scripts.ReleaseRequest) (scripts.ReleaseReply, error)
+	Release(ctx context.Context, h wire.ReleaseRequest) (wire.ReleaseReply, error)
 	// Subscribe listens to the releases of name.
 	Subscribe(name string) Subscription
 }

@@ -5,7 +5,7 @@
 //	   Lock of a key that nobody here has or wants
 //	              │
 //	        first attempt ──── acquired ─────────────────┐
-//	              │ refused                              ▼
+//	              │ not free                             ▼
 //	              └──────▶ the race's loop ─ acquired ▶ hold ─┐ handover to
 //	               ▲  ▲    subscribe, try,               │    │ the next waiter
 //	others wait    │  │    sleep, try again              │ ◀──┘

@@ -18,7 +18,7 @@ type race struct {
 	sub       Subscription  // nil until the race meets another process; set by the loop
 	contended bool          // met another process: subscribe before the next attempt
 	poke      chan struct{} // one slot: look at the waiters and at probe
-	wide      int           // attempts that have succeeded since one was refused, with engine.Config.ManyHolds
+	wide      int           // attempts that have succeeded since one found no room, with engine.Config.ManyHolds
 	extra     int           // attempts of widen that are under way
 	turns     turns
 	atRelease pubsub.State   // of sub, before our last release
@@ -134,9 +134,9 @@ func (d *racing) wanted(k *engine.Key, r *race) (engine.Terms, bool) {
 // to Redis.
 const mostExtra = 64
 
-// widen makes extra attempts, for as many waiters as attempts have succeeded since one was refused: room
+// widen makes extra attempts, for as many waiters as attempts have succeeded since one found none: room
 // for some is often room for more. So N permits that are given back serve N waiters in about log2 N
-// round trips. The loop does not depend on them: it goes on until Redis refuses its own.
+// round trips. The loop does not depend on them: it goes on until its own finds no room.
 // The key's mutex is held.
 func (d *racing) widen(k *engine.Key, r *race) {
 	n := 0

@@ -10,8 +10,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/pubsub"
-	"github.com/holdfast-go/holdfast/scripts"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -43,15 +43,15 @@ func TestG4_AReleaseStepsBackForTheOtherListeners(t *testing.T) {
 	for name, c := range map[string]struct {
 		handover    time.Duration
 		waits, hear bool
-		released    scripts.ReleaseReply
+		released    wire.ReleaseReply
 		distance    uint64
 	}{
-		"subscribed":         {time.Second, true, true, scripts.ReleaseReply{Ours: true, Listeners: 3}, 2},
-		"not subscribed yet": {time.Second, true, false, scripts.ReleaseReply{Ours: true, Listeners: 3}, 3},
-		"alone":              {time.Second, true, true, scripts.ReleaseReply{Ours: true, Listeners: 1}, 0},
-		"nobody waits here":  {time.Second, false, false, scripts.ReleaseReply{Ours: true, Listeners: 3}, 0},
-		"no handover":        {0, true, true, scripts.ReleaseReply{Ours: true, Listeners: 3}, 0},
-		"not released":       {time.Second, true, true, scripts.ReleaseReply{}, 0},
+		"subscribed":         {time.Second, true, true, wire.ReleaseReply{Ours: true, Listeners: 3}, 2},
+		"not subscribed yet": {time.Second, true, false, wire.ReleaseReply{Ours: true, Listeners: 3}, 3},
+		"alone":              {time.Second, true, true, wire.ReleaseReply{Ours: true, Listeners: 1}, 0},
+		"nobody waits here":  {time.Second, false, false, wire.ReleaseReply{Ours: true, Listeners: 3}, 0},
+		"no handover":        {0, true, true, wire.ReleaseReply{Ours: true, Listeners: 3}, 0},
+		"not released":       {time.Second, true, true, wire.ReleaseReply{}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := discipline(t)

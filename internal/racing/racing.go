@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/planted"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // racing is the discipline. One loop for all waiters of a key subscribes to its releases and
@@ -83,12 +83,12 @@ func (d *racing) Next(k *engine.Key, _ *engine.Hold) *engine.Waiter {
 	return w
 }
 
-func (d *racing) Release(ctx context.Context, h *engine.Hold, lastFence int64) (scripts.ReleaseReply, error) {
-	return d.backend.Release(ctx, scripts.ReleaseRequest{Key: h.Key.Name, Owner: h.Owner, LastFence: lastFence})
+func (d *racing) Release(ctx context.Context, h *engine.Hold, lastFence int64) (wire.ReleaseReply, error) {
+	return d.backend.Release(ctx, wire.ReleaseRequest{Key: h.Key.Name, Owner: h.Owner, LastFence: lastFence})
 }
 
 func (d *racing) GiveUp(ctx context.Context, name, owner string) error {
-	_, err := d.backend.Release(ctx, scripts.ReleaseRequest{Key: name, Owner: owner, Doubt: !planted.NoTombstones})
+	_, err := d.backend.Release(ctx, wire.ReleaseRequest{Key: name, Owner: owner, Doubt: !planted.NoTombstones})
 	return err
 }
 
@@ -101,7 +101,7 @@ func (d *racing) BeforeRelease(k *engine.Key) {
 }
 
 // AfterRelease begins the turns of the other processes, if there are waiters here.
-func (d *racing) AfterRelease(k *engine.Key, released scripts.ReleaseReply) {
+func (d *racing) AfterRelease(k *engine.Key, released wire.ReleaseReply) {
 	if r := raceOf(k); r != nil {
 		r.turns.departed()
 	}

@@ -5,8 +5,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/planted"
+	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/pubsub"
-	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // How the loop of a race waits: for its subscription, and for a reason to try again.
@@ -123,7 +123,7 @@ func (d *racing) holdBack(k *engine.Key, r *race, seen pubsub.State) time.Durati
 // longest is the longest sleep: until the holder's lease must be over, but at most one
 // lease of ours.
 func (d *racing) longest(remaining time.Duration) time.Duration {
-	if remaining == scripts.NoExpiry || remaining > d.engine.Lease {
+	if remaining == wire.NoExpiry || remaining > d.engine.Lease {
 		return d.engine.Lease
 	}
 	return remaining + time.Millisecond // Redis rounds down

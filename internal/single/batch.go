@@ -8,18 +8,17 @@ import (
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/internal/batch"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // few is the number of calls under way up to which each goes out alone. With 8 goroutines
-// that lock and unlock, a batch has two or three members that wait for each other longer
-// than that saves (a tenth fewer cycles). With 32 goroutines, batches save a fifth of the
-// cost.
+// that lock and unlock, batches of two or three cost more by waiting than they save (a tenth
+// of the cycles). With 32 goroutines, they save a fifth of the cost.
 const few = 8
 
 // fewOn is few for a Redis. All calls go out alone where a script has keys of one slot, and
 // where replicas must confirm each.
-func fewOn(redis *scripts.Redis) func() int64 {
+func fewOn(redis *wire.Redis) func() int64 {
 	return func() int64 {
 		if redis.BySlot() || redis.Replicas > 0 {
 			return math.MaxInt64
@@ -31,19 +30,19 @@ func fewOn(redis *scripts.Redis) func() int64 {
 // batcher sends calls that are made at the same time as a batch, unless they are few. Safe
 // for concurrent use.
 type batcher[K comparable, Q, A any] struct {
-	batch.Batcher[K, Q, scripts.Result[A]]
-	few      func() int64                                                                   // see fewOn; immutable
-	underWay atomic.Int64                                                                   // calls of do
-	spawn    func(f func(context.Context)) bool                                             // calls.Calls.Go; immutable
-	one      func(ctx context.Context, kind K, ask Q) (A, error)                            // calls for one; immutable
-	many     func(ctx context.Context, kind K, asks []Q, results []scripts.Result[A]) error // calls for several, and fills results; immutable
+	batch.Batcher[K, Q, wire.Result[A]]
+	few      func() int64                                                                // see fewOn; immutable
+	underWay atomic.Int64                                                                // calls of do
+	spawn    func(f func(context.Context)) bool                                          // calls.Calls.Go; immutable
+	one      func(ctx context.Context, kind K, ask Q) (A, error)                         // calls for one; immutable
+	many     func(ctx context.Context, kind K, asks []Q, results []wire.Result[A]) error // calls for several, and fills results; immutable
 }
 
 func newBatcher[K comparable, Q, A any](
 	few func() int64,
 	spawn func(f func(context.Context)) bool,
 	one func(ctx context.Context, kind K, ask Q) (A, error),
-	many func(ctx context.Context, kind K, asks []Q, results []scripts.Result[A]) error,
+	many func(ctx context.Context, kind K, asks []Q, results []wire.Result[A]) error,
 ) *batcher[K, Q, A] {
 	return &batcher[K, Q, A]{few: few, spawn: spawn, one: one, many: many}
 }
@@ -55,11 +54,11 @@ type none struct{}
 func batchOf[Q, A any](
 	s server,
 	one func(ctx context.Context, ask Q) (A, error),
-	many func(ctx context.Context, asks []Q, results []scripts.Result[A]) error,
+	many func(ctx context.Context, asks []Q, results []wire.Result[A]) error,
 ) *batcher[none, Q, A] {
 	return newBatcher(fewOn(s.redis), s.calls.Go,
 		func(ctx context.Context, _ none, ask Q) (A, error) { return one(ctx, ask) },
-		func(ctx context.Context, _ none, asks []Q, results []scripts.Result[A]) error {
+		func(ctx context.Context, _ none, asks []Q, results []wire.Result[A]) error {
 			return many(ctx, asks, results)
 		})
 }
@@ -78,7 +77,7 @@ func (b *batcher[K, Q, A]) do(ctx context.Context, kind K, ask Q) (zero A, err e
 	c, index := b.Join(kind, ask, false)
 	if index == 0 {
 		runtime.Gosched()
-		b.Close(c)
+		b.Seal(c)
 		if len(c.Asks) == 1 {
 			return b.one(ctx, kind, ask)
 		}
@@ -99,11 +98,11 @@ func (b *batcher[K, Q, A]) do(ctx context.Context, kind K, ask Q) (zero A, err e
 }
 
 // begin sends a batch on a goroutine of its own, so that any member may leave.
-func (b *batcher[K, Q, A]) begin(c *batch.Call[K, Q, scripts.Result[A]]) {
+func (b *batcher[K, Q, A]) begin(c *batch.Call[K, Q, wire.Result[A]]) {
 	if !b.spawn(func(ctx context.Context) {
 		defer close(c.Came)
-		c.Answers = make([]scripts.Result[A], len(c.Asks))
-		if c.Err = b.many(ctx, c.Kind, c.Asks, c.Answers); scripts.OutcomeOf(c.Err) == scripts.Refused {
+		c.Answers = make([]wire.Result[A], len(c.Asks))
+		if c.Err = b.many(ctx, c.Kind, c.Asks, c.Answers); wire.OutcomeOf(c.Err) == wire.Refused {
 			c.Err = errAlone
 		}
 	}) {

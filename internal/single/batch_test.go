@@ -12,25 +12,25 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/queueing"
 	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 const lease = time.Minute
 
 // together makes a batch of the first call and the others.
-func together[K comparable, Q, A any](t *testing.T, b *batcher[K, Q, A], kind K, first Q, others ...func() scripts.Result[A]) []scripts.Result[A] {
+func together[K comparable, Q, A any](t *testing.T, b *batcher[K, Q, A], kind K, first Q, others ...func() wire.Result[A]) []wire.Result[A] {
 	t.Helper()
 	b.underWay.Add(few)
 	defer b.underWay.Add(-few)
 	c, index := b.Join(kind, first, false)
 	require.Zero(t, index)
-	came := make([]chan scripts.Result[A], len(others))
+	came := make([]chan wire.Result[A], len(others))
 	for i, call := range others {
-		came[i] = make(chan scripts.Result[A], 1)
+		came[i] = make(chan wire.Result[A], 1)
 		go func() { came[i] <- call() }()
 		require.Eventually(t, func() bool { return b.Size(c) == i+2 }, redistest.Patience, time.Millisecond)
 	}
-	b.Close(c)
+	b.Seal(c)
 	b.begin(c)
 	<-c.Came
 	require.NoError(t, c.Err)
@@ -57,23 +57,23 @@ func TestSharing_Queued(t *testing.T) {
 	ctx := context.Background()
 	owner := func(n string) string { return c.Client + ":0" + n }
 	s.Do(t, "SET", "wrong", "a string")
-	acquire := func(key, n string) func() scripts.Result[scripts.AcquireReply] {
-		return func() scripts.Result[scripts.AcquireReply] {
+	acquire := func(key, n string) func() wire.Result[wire.AcquireReply] {
+		return func() wire.Result[wire.AcquireReply] {
 			a, err := q.Acquire(ctx, key, owner(n), lease, 1)
-			return scripts.Result[scripts.AcquireReply]{Value: a, Err: err}
+			return wire.Result[wire.AcquireReply]{Value: a, Err: err}
 		}
 	}
-	hold := func(key, n string, lastFence ...int64) scripts.FairReleaseRequest {
-		return scripts.FairReleaseRequest{ReleaseRequest: scripts.ReleaseRequest{Key: key, Owner: owner(n), LastFence: append(lastFence, 0)[0]}}
+	hold := func(key, n string, lastFence ...int64) wire.FairReleaseRequest {
+		return wire.FairReleaseRequest{ReleaseRequest: wire.ReleaseRequest{Key: key, Owner: owner(n), LastFence: append(lastFence, 0)[0]}}
 	}
-	release := func(key, n string, lastFence ...int64) func() scripts.Result[scripts.FairReply] {
-		return func() scripts.Result[scripts.FairReply] {
+	release := func(key, n string, lastFence ...int64) func() wire.Result[wire.FairReply] {
+		return func() wire.Result[wire.FairReply] {
 			p, err := q.Release(ctx, hold(key, n, lastFence...))
-			return scripts.Result[scripts.FairReply]{Value: p, Err: err}
+			return wire.Result[wire.FairReply]{Value: p, Err: err}
 		}
 	}
 
-	got := together(t, q.acquires, none{}, scripts.AcquireRequest{Key: "a", Owner: owner("1"), Lease: lease},
+	got := together(t, q.acquires, none{}, wire.AcquireRequest{Key: "a", Owner: owner("1"), Lease: lease},
 		acquire("b", "2"), acquire("a", "3"), acquire("wrong", "4"))
 	require.True(t, got[0].Value.OK && got[1].Value.OK)
 	require.NoError(t, got[2].Err)
@@ -93,11 +93,11 @@ func TestSharing_Queued(t *testing.T) {
 	}
 	ended := together(t, q.releases, none{}, hold("a", "1"),
 		release("b", "2", 5), release("wrong", "4"), release("free", "6"))
-	require.Equal(t, scripts.Result[scripts.FairReply]{Value: scripts.FairReply{Ours: true}}, ended[0])
+	require.Equal(t, wire.Result[wire.FairReply]{Value: wire.FairReply{Ours: true}}, ended[0])
 	require.Equal(t, owner("5"), ended[1].Value.Grant.Owner)
 	require.Equal(t, "5", counter("b"), "unused fences are given back")
 	require.ErrorContains(t, ended[2].Err, "WRONGTYPE")
-	require.Equal(t, scripts.Result[scripts.FairReply]{}, ended[3])
+	require.Equal(t, wire.Result[wire.FairReply]{}, ended[3])
 	require.True(t, acquire("c", "9")().Value.OK)
 	require.True(t, release("c", "9", 5)().Value.Ours)
 	require.Equal(t, "5", counter("c"), "by a lone release as well")
@@ -108,7 +108,7 @@ func TestSharing_Queued(t *testing.T) {
 	run.Served, doubt.Doubt = []string{owner("7")}, true
 	reply, err := q.Release(ctx, run)
 	require.NoError(t, err)
-	require.Equal(t, scripts.FairReply{Ours: true}, reply)
+	require.Equal(t, wire.FairReply{Ours: true}, reply)
 	_, err = q.Release(ctx, doubt)
 	require.NoError(t, err)
 	a, err := q.Acquire(ctx, "free", owner("8"), lease, 1)
@@ -142,8 +142,8 @@ func TestBatch_Few(t *testing.T) {
 		require.Equal(t, -1, answer)
 	})
 	require.Eventually(t, func() bool { return s.Size(c) == 2 }, redistest.Patience, time.Millisecond)
-	s.Close(c)
-	c.Answers = []scripts.Result[int]{{}, {Value: -1}}
+	s.Seal(c)
+	c.Answers = []wire.Result[int]{{}, {Value: -1}}
 	close(c.Came)
 	close(goOn)
 	all.Wait()

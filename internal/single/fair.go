@@ -8,18 +8,18 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/queueing"
+	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/pubsub"
-	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // Fair is a [queueing.Backend] with the queues of one Redis. Acquires go out in batches, and
-// so do releases and the undoing of acquires. Its other methods are those of [scripts.Fair].
+// so do releases and the undoing of acquires. Its other methods are those of [wire.Fair].
 type Fair struct {
-	*scripts.Fair
+	*wire.Fair
 	server
-	acquires *batcher[none, scripts.AcquireRequest, scripts.AcquireReply]
-	releases *batcher[none, scripts.FairReleaseRequest, scripts.FairReply] // of holds without a run or a doubt
-	leaves   *batcher[none, scripts.LeaveRequest, scripts.FairReply]       // of a single owner in doubt
+	acquires *batcher[none, wire.AcquireRequest, wire.AcquireReply]
+	releases *batcher[none, wire.FairReleaseRequest, wire.FairReply] // of holds without a run or a doubt
+	leaves   *batcher[none, wire.LeaveRequest, wire.FairReply]       // of a single owner in doubt
 }
 
 var _ engine.AsksPolicy = (*Fair)(nil)
@@ -34,13 +34,13 @@ func NewFair(client rueidis.Client, c engine.Config, own queueing.Config) *engin
 const mostMembers = 64
 
 func newFair(client rueidis.Client, c engine.Config, own queueing.Config) *Fair {
-	settings := scripts.FairSettings{Client: c.Client, WaiterTTL: own.WaiterTTL, GrantLease: own.GrantLease, Fencing: fencing(c)}
+	settings := wire.FairSettings{Client: c.Client, WaiterTTL: own.WaiterTTL, GrantLease: own.GrantLease, Fencing: fencing(c)}
 	if c.LocalHandover > 0 {
 		settings.Members = mostMembers
 		settings.Fencing.Reserve *= c.TenureFences()
 	}
 	q := &Fair{server: connect(client, c)}
-	q.Fair = scripts.NewFair(q.redis, settings)
+	q.Fair = wire.NewFair(q.redis, settings)
 	q.acquires = batchOf(q.server, q.Fair.Acquire, q.AcquireEach)
 	q.releases = batchOf(q.server, q.Fair.Release, q.ReleaseEach)
 	q.leaves = batchOf(q.server, q.Fair.Leave, q.LeaveEach)
@@ -48,12 +48,12 @@ func newFair(client rueidis.Client, c engine.Config, own queueing.Config) *Fair 
 }
 
 // Acquire takes a free key without waiters, alone or in a batch.
-func (q *Fair) Acquire(ctx context.Context, key, owner string, lease time.Duration, _ int64) (scripts.AcquireReply, error) {
-	return q.acquires.do(ctx, none{}, scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease})
+func (q *Fair) Acquire(ctx context.Context, key, owner string, lease time.Duration, _ int64) (wire.AcquireReply, error) {
+	return q.acquires.do(ctx, none{}, wire.AcquireRequest{Key: key, Owner: owner, Lease: lease})
 }
 
 // Release ends a hold and gives the key to the next waiter, alone or in a batch.
-func (q *Fair) Release(ctx context.Context, h scripts.FairReleaseRequest) (scripts.FairReply, error) {
+func (q *Fair) Release(ctx context.Context, h wire.FairReleaseRequest) (wire.FairReply, error) {
 	if h.Doubt || len(h.Served) > 0 {
 		return q.Fair.Release(ctx, h)
 	}
@@ -61,20 +61,20 @@ func (q *Fair) Release(ctx context.Context, h scripts.FairReleaseRequest) (scrip
 }
 
 // Leave gives up owners. Only the call for a single owner in doubt may join a batch.
-func (q *Fair) Leave(ctx context.Context, l scripts.LeaveRequest) (scripts.FairReply, error) {
+func (q *Fair) Leave(ctx context.Context, l wire.LeaveRequest) (wire.FairReply, error) {
 	if len(l.InDoubt) != 1 || len(l.Others) > 0 {
 		return q.Fair.Leave(ctx, l)
 	}
 	return q.leaves.do(ctx, none{}, l)
 }
 
-// SetEntries is [scripts.Redis.SetEntries].
-func (q *Fair) SetEntries(ctx context.Context, key, owner string, entries scripts.Entries) (bool, error) {
+// SetEntries is [wire.Redis.SetEntries].
+func (q *Fair) SetEntries(ctx context.Context, key, owner string, entries wire.Entries) (bool, error) {
 	return q.redis.SetEntries(ctx, key, owner, entries)
 }
 
-// Renew is [scripts.Redis.Renew].
-func (q *Fair) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []scripts.Answer) error {
+// Renew is [wire.Redis.Renew].
+func (q *Fair) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []wire.Answer) error {
 	return q.redis.Renew(ctx, lease, keys, owners, answers)
 }
 

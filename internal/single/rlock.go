@@ -9,17 +9,18 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/internal/racing"
+	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // RLock is a [racing.Backend] on one Redis. Acquires go out in batches, and so do releases
-// with what gives up owners. Its other methods are those of [scripts.Redis].
+// with what gives up owners. Its other methods are those of [wire.Redis].
 type RLock struct {
-	*scripts.Redis
+	*wire.Redis
 	server
-	fencing  scripts.Fencing // of a hold with one fence; immutable
-	acquires *batcher[scripts.Fencing, scripts.AcquireRequest, scripts.AcquireReply]
-	releases *batcher[none, scripts.ReleaseRequest, scripts.ReleaseReply]
+	fencing  wire.Fencing // of a hold with one fence; immutable
+	acquires *batcher[wire.Fencing, wire.AcquireRequest, wire.AcquireReply]
+	releases *batcher[none, wire.ReleaseRequest, wire.ReleaseReply]
 }
 
 var _ engine.AsksPolicy = (*RLock)(nil)
@@ -38,17 +39,17 @@ func newRLock(client rueidis.Client, c engine.Config) *RLock {
 }
 
 // Acquire takes a free key, alone or in a batch.
-func (r *RLock) Acquire(ctx context.Context, key, owner string, lease time.Duration, reserve int64) (scripts.AcquireReply, error) {
+func (r *RLock) Acquire(ctx context.Context, key, owner string, lease time.Duration, reserve int64) (wire.AcquireReply, error) {
 	f := r.fencing
 	f.Reserve *= reserve
-	return r.acquires.do(ctx, f, scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease})
+	return r.acquires.do(ctx, f, wire.AcquireRequest{Key: key, Owner: owner, Lease: lease})
 }
 
 // Release ends a hold, alone or in a batch.
-func (r *RLock) Release(ctx context.Context, h scripts.ReleaseRequest) (scripts.ReleaseReply, error) {
+func (r *RLock) Release(ctx context.Context, h wire.ReleaseRequest) (wire.ReleaseReply, error) {
 	if planted.ReleaseAny && !h.Doubt {
 		_, err := r.ForceRelease(ctx, h.Key)
-		return scripts.ReleaseReply{Ours: true}, err
+		return wire.ReleaseReply{Ours: true}, err
 	}
 	h.Notify = true
 	return r.releases.do(ctx, none{}, h)

@@ -16,10 +16,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/racing"
 	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-type acquiring = batch.Call[scripts.Fencing, scripts.AcquireRequest, scripts.Result[scripts.AcquireReply]]
+type acquiring = batch.Call[wire.Fencing, wire.AcquireRequest, wire.Result[wire.AcquireReply]]
 
 // shareRig is an engine with batches that the test makes and sends.
 type shareRig struct {
@@ -79,7 +79,7 @@ func (r *shareRig) try(ctx context.Context, key string) <-chan tried {
 
 // first begins a batch with an acquire of the test's own. Others join until it is sent.
 func (r *shareRig) first(key, owner string) *acquiring {
-	c, index := r.backend.acquires.Join(r.backend.fencing, scripts.AcquireRequest{Key: key, Owner: owner, Lease: r.lease}, false)
+	c, index := r.backend.acquires.Join(r.backend.fencing, wire.AcquireRequest{Key: key, Owner: owner, Lease: r.lease}, false)
 	require.Zero(r, index)
 	return c
 }
@@ -95,13 +95,13 @@ func (r *shareRig) joined(c *acquiring, ctx context.Context, keys ...string) (al
 
 // send sends the batch.
 func (r *shareRig) send(c *acquiring) {
-	r.backend.acquires.Close(c)
+	r.backend.acquires.Seal(c)
 	r.backend.acquires.begin(c)
 }
 
 // unlock unlocks leases in one batch with a release of the test's own, and returns what came of them and of it. between
 // happens before the batch is sent.
-func (r *shareRig) unlock(own scripts.ReleaseRequest, between func(), leases ...*holdfast.Lease) (errs []error, released scripts.Result[scripts.ReleaseReply]) {
+func (r *shareRig) unlock(own wire.ReleaseRequest, between func(), leases ...*holdfast.Lease) (errs []error, released wire.Result[wire.ReleaseReply]) {
 	c, index := r.backend.releases.Join(none{}, own, false)
 	require.Zero(r, index)
 	var came []chan error
@@ -112,7 +112,7 @@ func (r *shareRig) unlock(own scripts.ReleaseRequest, between func(), leases ...
 		r.until(func() bool { return r.backend.releases.Size(c) == i+2 })
 	}
 	between()
-	r.backend.releases.Close(c)
+	r.backend.releases.Seal(c)
 	r.backend.releases.begin(c)
 	for _, one := range came {
 		errs = append(errs, <-one)
@@ -148,7 +148,7 @@ func TestSharing(t *testing.T) {
 			require.NoError(t, last.err)
 			require.NoError(t, spoilt.err)
 			require.ErrorIs(t, others.err, holdfast.ErrNotAcquired)
-			require.Equal(t, scripts.Refused, scripts.OutcomeOf(wrong.err))
+			require.Equal(t, wire.Refused, wire.OutcomeOf(wrong.err))
 			require.ErrorContains(t, wrong.err, "WRONGTYPE")
 			require.True(t, c.Answers[0].Value.OK)
 			require.LessOrEqual(t, r.calls.Load(), before+3, "one, one for an old server, and the text of the script")
@@ -160,7 +160,7 @@ func TestSharing(t *testing.T) {
 			}
 
 			before = r.calls.Load()
-			errs, reply := r.unlock(scripts.ReleaseRequest{Key: "a", Owner: "me", Notify: true}, func() {
+			errs, reply := r.unlock(wire.ReleaseRequest{Key: "a", Owner: "me", Notify: true}, func() {
 				r.server.Do(t, "DEL", "c")
 				r.server.Do(t, "SET", "spoilt", "a string")
 			}, b.lease, last.lease, spoilt.lease)
@@ -215,7 +215,7 @@ func TestSharing_FaultsOfOthers(t *testing.T) {
 			}
 			require.True(t, r.held("key1") && r.held("key2"))
 
-			errs, _ := r.unlock(scripts.ReleaseRequest{Key: "foreign", Owner: "me"}, func() {}, entries...)
+			errs, _ := r.unlock(wire.ReleaseRequest{Key: "foreign", Owner: "me"}, func() {}, entries...)
 			require.Equal(t, []error{nil, nil}, errs)
 			require.False(t, r.held("key1") || r.held("key2"))
 		})
@@ -229,7 +229,7 @@ func TestSharing_OverBefore(t *testing.T) {
 	cancel()
 	c := r.first("a", "me")
 	_, err := r.backend.Acquire(over, "b", "me", time.Minute, 1)
-	require.Equal(t, scripts.Refused, scripts.OutcomeOf(err))
+	require.Equal(t, wire.Refused, wire.OutcomeOf(err))
 	require.Equal(t, 1, r.backend.acquires.Size(c))
 }
 
@@ -264,8 +264,8 @@ func TestSharing_Closing(t *testing.T) {
 func TestSharing_NoAnswer(t *testing.T) {
 	r := newShareRig(t)
 	ctx := context.Background()
-	asks := []scripts.AcquireRequest{{Key: "warm", Owner: "me", Lease: time.Minute}} // so that Redis knows the script
-	require.NoError(t, r.backend.Redis.AcquireEach(ctx, scripts.Fencing{}, asks, make([]scripts.Result[scripts.AcquireReply], 1)))
+	asks := []wire.AcquireRequest{{Key: "warm", Owner: "me", Lease: time.Minute}} // so that Redis knows the script
+	require.NoError(t, r.backend.Redis.AcquireEach(ctx, wire.Fencing{}, asks, make([]wire.Result[wire.AcquireReply], 1)))
 	c := r.first("first", "me")
 	all := r.joined(c, ctx, "a", "b")
 	swallowed := r.way.SwallowReply(1, func(cmd []string) bool { return slices.Contains(cmd, "b") })
@@ -285,7 +285,7 @@ func TestSharing_Leaving(t *testing.T) {
 	r := newShareRig(t)
 	made, goOn := make(chan bool), make(chan bool)
 	many := r.backend.acquires.many
-	r.backend.acquires.many = func(ctx context.Context, f scripts.Fencing, asks []scripts.AcquireRequest, results []scripts.Result[scripts.AcquireReply]) error {
+	r.backend.acquires.many = func(ctx context.Context, f wire.Fencing, asks []wire.AcquireRequest, results []wire.Result[wire.AcquireReply]) error {
 		made <- true
 		<-goOn
 		return many(ctx, f, asks, results)
@@ -308,8 +308,8 @@ func TestSharing_Leaving(t *testing.T) {
 	leave()
 	err := <-came
 	require.ErrorIs(t, err, context.Canceled)
-	require.Equal(t, scripts.Unknown, scripts.OutcomeOf(err))
-	_, err = r.backend.Release(context.Background(), scripts.ReleaseRequest{Key: "leaver", Owner: "me", Doubt: true})
+	require.Equal(t, wire.Unknown, wire.OutcomeOf(err))
+	_, err = r.backend.Release(context.Background(), wire.ReleaseRequest{Key: "leaver", Owner: "me", Doubt: true})
 	require.NoError(t, err)
 	goOn <- true
 	require.NoError(t, <-came)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/racing"
+	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -26,14 +27,14 @@ const (
 // RWLock is a [racing.Backend] on one Redis for one half of a read/write lock: the readers or the
 // writers. Acquires go out in batches, and so do releases with what gives up owners. While the
 // race for a key has a subscription, its callers wait, and Redis has a wish of this half. Its
-// other methods are those of [scripts.RWLock].
+// other methods are those of [wire.RWLock].
 type RWLock struct {
-	*scripts.RWLock
+	*wire.RWLock
 	server
-	fencing  scripts.Fencing // of a hold with one fence; immutable
-	readers  bool            // is the half of the readers
-	acquires *batcher[scripts.Fencing, scripts.RWLockAcquireRequest, scripts.AcquireReply]
-	releases *batcher[none, scripts.RWLockReleaseRequest, scripts.ReleaseReply]
+	fencing  wire.Fencing // of a hold with one fence; immutable
+	readers  bool         // is the half of the readers
+	acquires *batcher[wire.Fencing, wire.RWLockAcquireRequest, wire.AcquireReply]
+	releases *batcher[none, wire.RWLockReleaseRequest, wire.ReleaseReply]
 	mu       sync.RWMutex
 	waiting  map[string]*wish // by key; guarded by mu
 }
@@ -59,7 +60,7 @@ func NewRWLock(client rueidis.Client, c engine.Config) (readers, writers *engine
 	forReaders := c
 	forReaders.Client, forReaders.SharedHolds, forReaders.ManyHolds, forReaders.Observer = uuid.NewString(), true, true, nil
 	readers = racing.New(newRWLock(s.withCalls(c), forReaders), forReaders)
-	c.Client, c.OwnerSuffix = uuid.NewString(), scripts.WriteSuffix
+	c.Client, c.OwnerSuffix = uuid.NewString(), wire.WriteSuffix
 	writers = racing.New(newRWLock(s, c), c)
 	engine.Pair(readers, writers)
 	return readers, writers
@@ -67,7 +68,7 @@ func NewRWLock(client rueidis.Client, c engine.Config) (readers, writers *engine
 
 func newRWLock(s server, c engine.Config) *RWLock {
 	r := &RWLock{
-		RWLock: scripts.NewRWLock(s.redis, c.Client), server: s, fencing: fencing(c),
+		RWLock: wire.NewRWLock(s.redis, c.Client), server: s, fencing: fencing(c),
 		readers: c.SharedHolds, waiting: make(map[string]*wish),
 	}
 	r.acquires = newBatcher(fewOn(s.redis), s.calls.Go, r.RWLock.Acquire, r.AcquireEach)
@@ -77,8 +78,8 @@ func newRWLock(s server, c engine.Config) *RWLock {
 
 // Acquire takes the lock if others let it, alone or in a batch. If it is refused to waiting
 // callers, they must try again before their wish ends.
-func (r *RWLock) Acquire(ctx context.Context, key, owner string, lease time.Duration, reserve int64) (scripts.AcquireReply, error) {
-	f, a := r.fencing, scripts.RWLockAcquireRequest{AcquireRequest: scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease}}
+func (r *RWLock) Acquire(ctx context.Context, key, owner string, lease time.Duration, reserve int64) (wire.AcquireReply, error) {
+	f, a := r.fencing, wire.RWLockAcquireRequest{AcquireRequest: wire.AcquireRequest{Key: key, Owner: owner, Lease: lease}}
 	f.Reserve *= reserve
 	w, sent := r.noteWish(key)
 	if w == nil {
@@ -91,15 +92,15 @@ func (r *RWLock) Acquire(ctx context.Context, key, owner string, lease time.Dura
 		return reply, nil
 	}
 	w.noted.Add(1)
-	if reply.Remaining == scripts.NoExpiry || reply.Remaining > wishAgain {
+	if reply.Remaining == wire.NoExpiry || reply.Remaining > wishAgain {
 		reply.Remaining = wishAgain
 	}
 	return reply, err
 }
 
 // AcquireBeside takes the lock for a reader that writer calls.
-func (r *RWLock) AcquireBeside(ctx context.Context, key, owner, writer string, lease time.Duration) (scripts.AcquireReply, error) {
-	return r.RWLock.Acquire(ctx, scripts.Fencing{}, scripts.RWLockAcquireRequest{AcquireRequest: scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease}, Beside: writer})
+func (r *RWLock) AcquireBeside(ctx context.Context, key, owner, writer string, lease time.Duration) (wire.AcquireReply, error) {
+	return r.RWLock.Acquire(ctx, wire.Fencing{}, wire.RWLockAcquireRequest{AcquireRequest: wire.AcquireRequest{Key: key, Owner: owner, Lease: lease}, Beside: writer})
 }
 
 // noteWish returns the wish of the callers that wait for key, for a call that is to note it, and what
@@ -122,8 +123,8 @@ func (r *RWLock) waits(key string) bool {
 
 // Release ends a hold, alone or in a batch. Nobody steps back for other processes, as the wishes in Redis say
 // whose turn is next.
-func (r *RWLock) Release(ctx context.Context, e scripts.ReleaseRequest) (scripts.ReleaseReply, error) {
-	h := scripts.RWLockReleaseRequest{ReleaseRequest: e}
+func (r *RWLock) Release(ctx context.Context, e wire.ReleaseRequest) (wire.ReleaseReply, error) {
+	h := wire.RWLockReleaseRequest{ReleaseRequest: e}
 	if !r.readers {
 		if w, _ := r.noteWish(e.Key); w != nil {
 			h.Wish = wishLasts

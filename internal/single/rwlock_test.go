@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/racing"
 	"github.com/holdfast-go/holdfast/internal/sim"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // wishRig is a backend of writers, whose first owner has the lock, and a subscription of others that wait.
@@ -50,7 +50,7 @@ func (r *wishRig) acquire(n int) (ok bool) {
 }
 
 func wisher(n int) string {
-	return fmt.Sprintf("11111111-1111-4111-8111-111111111111:0%d%s", n, scripts.WriteSuffix)
+	return fmt.Sprintf("11111111-1111-4111-8111-111111111111:0%d%s", n, wire.WriteSuffix)
 }
 
 // wished reports whether Redis has a wish, after the calls in the background.
@@ -64,12 +64,12 @@ func TestALateReleaseLeavesNoWish(t *testing.T) {
 	withWishes(t, func(r *wishRig) {
 		b, goOn, over := r.backend, make(chan bool), make(chan error)
 		release := b.releases.one
-		b.releases.one = func(ctx context.Context, k none, e scripts.RWLockReleaseRequest) (scripts.ReleaseReply, error) {
+		b.releases.one = func(ctx context.Context, k none, e wire.RWLockReleaseRequest) (wire.ReleaseReply, error) {
 			<-goOn
 			return release(ctx, k, e)
 		}
 		go func() {
-			_, err := b.Release(r.Context(), scripts.ReleaseRequest{Key: "k", Owner: wisher(1)})
+			_, err := b.Release(r.Context(), wire.ReleaseRequest{Key: "k", Owner: wisher(1)})
 			over <- err
 		}()
 		synctest.Wait()
@@ -98,10 +98,10 @@ func TestAnAnswerHidesNoWish(t *testing.T) {
 	for name, lost := range map[string]bool{"late": false, "lost": true} {
 		t.Run(name, func(t *testing.T) {
 			withWishes(t, func(r *wishRig) {
-				_, err := r.backend.Release(r.Context(), scripts.ReleaseRequest{Key: "k", Owner: wisher(1)})
+				_, err := r.backend.Release(r.Context(), wire.ReleaseRequest{Key: "k", Owner: wisher(1)})
 				require.NoError(r, err)
 				acquire := r.backend.acquires.one
-				r.backend.acquires.one = func(ctx context.Context, f scripts.Fencing, a scripts.RWLockAcquireRequest) (scripts.AcquireReply, error) {
+				r.backend.acquires.one = func(ctx context.Context, f wire.Fencing, a wire.RWLockAcquireRequest) (wire.AcquireReply, error) {
 					if lost && a.Owner == wisher(2) {
 						require.True(r, r.acquire(3))
 					}
@@ -110,7 +110,7 @@ func TestAnAnswerHidesNoWish(t *testing.T) {
 					switch {
 					case a.Owner != wisher(2):
 					case lost:
-						return scripts.AcquireReply{}, errors.New("no answer")
+						return wire.AcquireReply{}, errors.New("no answer")
 					default:
 						require.False(r, r.acquire(3))
 					}

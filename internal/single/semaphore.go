@@ -9,18 +9,19 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/racing"
+	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // Semaphore is a [racing.Backend] of keys that several owners may hold at the same time, on one
 // Redis. Acquires go out in batches, and so do releases with what gives up owners. Its other
-// methods are those of [scripts.Semaphore].
+// methods are those of [wire.Semaphore].
 type Semaphore struct {
-	*scripts.Semaphore
+	*wire.Semaphore
 	server
 	n        int // permits of a key; immutable
-	acquires *batcher[none, scripts.AcquireRequest, scripts.AcquireReply]
-	releases *batcher[none, scripts.ReleaseRequest, scripts.ReleaseReply]
+	acquires *batcher[none, wire.AcquireRequest, wire.AcquireReply]
+	releases *batcher[none, wire.ReleaseRequest, wire.ReleaseReply]
 }
 
 var _ engine.AsksPolicy = (*Semaphore)(nil)
@@ -29,7 +30,7 @@ var _ engine.AsksPolicy = (*Semaphore)(nil)
 func NewSemaphore(client rueidis.Client, c engine.Config, n int) (*engine.Engine, *Semaphore) {
 	c.ManyHolds = true
 	p := &Semaphore{server: connect(client, c), n: n}
-	p.Semaphore = scripts.NewSemaphore(p.redis, n)
+	p.Semaphore = wire.NewSemaphore(p.redis, n)
 	p.acquires = batchOf(p.server, p.Semaphore.Acquire, p.AcquireEach)
 	p.releases = batchOf(p.server, p.Semaphore.Release, p.ReleaseEach)
 	return racing.New(p, c), p
@@ -37,10 +38,10 @@ func NewSemaphore(client rueidis.Client, c engine.Config, n int) (*engine.Engine
 
 // Acquire takes a permit, alone or in a batch. If others have agreed on another number, it
 // fails.
-func (p *Semaphore) Acquire(ctx context.Context, key, owner string, lease time.Duration, _ int64) (scripts.AcquireReply, error) {
-	reply, err := p.acquires.do(ctx, none{}, scripts.AcquireRequest{Key: key, Owner: owner, Lease: lease})
+func (p *Semaphore) Acquire(ctx context.Context, key, owner string, lease time.Duration, _ int64) (wire.AcquireReply, error) {
+	reply, err := p.acquires.do(ctx, none{}, wire.AcquireRequest{Key: key, Owner: owner, Lease: lease})
 	if err == nil && reply.Agreed != 0 {
-		return scripts.AcquireReply{}, disagreed{&holdfast.PermitsError{Wanted: p.n, Agreed: reply.Agreed}}
+		return wire.AcquireReply{}, disagreed{&holdfast.PermitsError{Wanted: p.n, Agreed: reply.Agreed}}
 	}
 	return reply, err
 }
@@ -48,11 +49,11 @@ func (p *Semaphore) Acquire(ctx context.Context, key, owner string, lease time.D
 // disagreed is the error of a semaphore whose number of permits is another one. Redis has refused the call.
 type disagreed struct{ error }
 
-func (disagreed) Outcome() scripts.Outcome { return scripts.Refused }
-func (d disagreed) Unwrap() error          { return d.error }
+func (disagreed) Outcome() wire.Outcome { return wire.Refused }
+func (d disagreed) Unwrap() error       { return d.error }
 
 // Release gives back a permit, alone or in a batch.
-func (p *Semaphore) Release(ctx context.Context, h scripts.ReleaseRequest) (scripts.ReleaseReply, error) {
+func (p *Semaphore) Release(ctx context.Context, h wire.ReleaseRequest) (wire.ReleaseReply, error) {
 	return p.releases.do(ctx, none{}, h)
 }
 

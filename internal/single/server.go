@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/cluster"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/errs"
+	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/pubsub"
-	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // Configure returns the settings of a locker on client, with their defaults. own takes in the options
@@ -31,19 +31,19 @@ func Configure(client rueidis.Client, kind string, own any, opts []holdfast.Opti
 
 // server is what the backends share: one Redis, and the calls to it.
 type server struct {
-	redis      *scripts.Redis
+	redis      *wire.Redis
 	subscriber *pubsub.Subscriber
 	calls      *calls.Calls
 }
 
 func connect(client rueidis.Client, c engine.Config) (s server) {
-	settings := scripts.RedisSettings{Label: c.Label, Replicas: c.Replicas, ReplicaTimeout: c.ReplicaTimeout, Logger: c.Logger}
+	settings := wire.RedisSettings{Label: c.Label, Replicas: c.Replicas, ReplicaTimeout: c.ReplicaTimeout, Logger: c.Logger}
 	settings.Patience = calls.Timeout(c.Lease) / 2 // WAIT has the other half
 	clustered := client.Mode() == rueidis.ClientModeCluster
 	if clustered {
 		settings.Cluster, settings.Shards = cluster.New(client), c.ShardedPubSub
 	}
-	s.redis = scripts.NewRedisWith(client, settings)
+	s.redis = wire.NewRedisWith(client, settings)
 	s = s.withCalls(c)
 	if clustered {
 		s.subscriber = pubsub.NewCluster(client, settings.Cluster, s.redis.Sharded, c.Logger)
@@ -66,9 +66,9 @@ func (s server) withCalls(c engine.Config) server {
 }
 
 // fencing returns how a backend hands out fences: one for a hold, which may ask for more.
-func fencing(c engine.Config) (f scripts.Fencing) {
+func fencing(c engine.Config) (f wire.Fencing) {
 	if c.Fencing {
-		f = scripts.Fencing{Reserve: 1, Expiry: *c.FenceExpiry}
+		f = wire.Fencing{Reserve: 1, Expiry: *c.FenceExpiry}
 	}
 	return f
 }

@@ -161,6 +161,9 @@ func TestTrace_Errors(t *testing.T) {
 	})
 	require.Contains(t, span.Attributes(), attribute.String("error.type", "lost"))
 
+	span = one(t, func(l locker, _ *holdfasttest.Locker) { require.NoError(t, l.Do(t.Context(), "a\xff", nothing)) })
+	require.Contains(t, span.Attributes(), attribute.String("holdfast.key", "a\uFFFD"))
+
 	canary := errors.New("canary")
 	span = one(t, func(l locker, _ *holdfasttest.Locker) {
 		require.ErrorIs(t, l.Do(t.Context(), "k", func(context.Context) error { return canary }), canary)

@@ -2,6 +2,7 @@ package otelholdfast
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -36,6 +37,7 @@ func (t *traced) Do(ctx context.Context, key string, f func(context.Context) err
 	if t.keyName != nil {
 		name = t.keyName(key)
 	}
+	name = strings.ToValidUTF8(name, "\uFFFD") // exporters refuse others
 	began := time.Now()
 	ctx, span := t.tracer.Start(ctx, "holdfast.Do", trace.WithAttributes(t.always...),
 		trace.WithAttributes(attribute.String(metrics.KeyLabel, name)))

@@ -16,7 +16,7 @@
 --          {text}               the error with which Redis refused; nothing is changed
 -- Repeat: safe, as acquire.
 
--- The vote that this text stands for, see newVote in scripts/quorum.go; empty without a restart guard. So the SHA-1 of the text
+-- The vote that this text stands for, see newVote in internal/wire/quorum.go; empty without a restart guard. So the SHA-1 of the text
 -- belongs to one boot, one replication ID and one incarnation of a node. A server that restarted does not know the text; this check
 -- finds the other changes.
 local marker, replID = '', ''

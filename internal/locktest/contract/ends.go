@@ -135,7 +135,7 @@ func bindParents(c *harness) {
 }
 
 var termsCases = []testCase{
-	{"Terms_FixedLeaseIsNeverRenewedAndGoneAfterIt", ofOneHolder, locktest.Options{Lease: 6 * time.Second}, termsFixed},
+	{"Terms_FixedLeaseIsNeverRenewedAndGoneAfterIt", ofOneHolder, locktest.Options{Lease: 15 * time.Second}, termsFixed},
 	{"Terms_MaxHoldIsRenewedUntilThen", anywhere, locktest.Options{Lease: 30 * time.Second}, termsMaxHoldRenewed},
 	{"Terms_MaxHoldOfALocker", ofOneHolder, defaults, termsMaxHoldLocker},
 	{"Terms_MaxHoldOfALockerIsRefused", anywhere, locktest.Options{MaxHold: time.Minute}, termsMaxHoldRefused},

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/locktest"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // G6: only the owner. G7: nothing is left over. G9: no key delays another.
@@ -38,7 +38,7 @@ func g6Strangers(c *harness) {
 		}
 		inner := locktest.Lock(c.T, c.Locker, leases[3].Bind(c.ctx), leases[3].Key())
 		for _, l := range leases {
-			c.Kind.Give(c.T, c.Server, c.Name(l.Key()), stranger(strings.TrimSuffix(l.Owner(), scripts.WriteSuffix)), "7")
+			c.Kind.Give(c.T, c.Server, c.Name(l.Key()), stranger(strings.TrimSuffix(l.Owner(), wire.WriteSuffix)), "7")
 		}
 		dump := func() map[string]string { // without the timeout keys of read/write locks, which their owners remove
 			all := c.Dump()

@@ -17,7 +17,7 @@ import (
 )
 
 var secrecyCases = []testCase{
-	{"Logger_IsSilentByDefault", servers, locktest.Options{Lease: 2 * time.Second}, logSilent},
+	{"Logger_IsSilentByDefault", servers, locktest.Options{Lease: 9 * time.Second}, logSilent},
 	{"Secrets_AreInNoErrorAndNoLog", servers | ofOneHolder, defaults, secrets},
 }
 
@@ -44,7 +44,7 @@ func logSilent(c *harness) {
 func secrets(c *harness) {
 	key := "first\nline \xff " + strings.Repeat("k", 50) + "canary-tail"
 	var logs redistest.Log
-	l := c.Kind.Open(c.T, c.Client, locktest.Options{Lease: 2 * time.Second, Logger: slog.New(slog.NewTextHandler(&logs, nil))})
+	l := c.Kind.Open(c.T, c.Client, locktest.Options{Lease: 15 * time.Second, Logger: slog.New(slog.NewTextHandler(&logs, nil))})
 	var owners, texts []string
 	var errs []error
 	note := func(err error) {

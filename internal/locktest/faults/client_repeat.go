@@ -49,9 +49,9 @@ func dropReplies(w *locktest.Proxies, name string) <-chan struct{} {
 	})
 }
 
-// A silent connection is noticed within a second.
+// A silent connection is noticed within three seconds.
 func quickPing(o *rueidis.ClientOption) {
-	o.ConnWriteTimeout = 500 * time.Millisecond
+	o.ConnWriteTimeout = 2 * time.Second
 	o.Dialer = net.Dialer{KeepAlive: 100 * time.Millisecond}
 }
 
@@ -82,10 +82,7 @@ var lossCases = []lossCase{
 const lossWaiters = 2 // as many as a locker allows
 
 func testLoss(t *testing.T, k locktest.Kind, how loss) {
-	lease := 6 * time.Second // long enough for an answer to be given up and asked for again
-	if k.Nodes > 0 {         // which have a tenth of it for an answer
-		lease = 15 * time.Second
-	}
+	const lease = 15 * time.Second // long enough for an answer to be given up and asked for again
 	cases := append(slices.Clone(lossCases), lossCase{"acquire/as waiter", false, grantUnanswered})
 	if k.Fair {
 		cases = slices.Concat(lossCases, fairLossCases)
@@ -94,7 +91,7 @@ func testLoss(t *testing.T, k locktest.Kind, how loss) {
 		k.Part(t, c.name, func(t *testing.T, k locktest.Kind) {
 			r := newHarness(t, k, locktest.Options{
 				Lease: lease, Fencing: c.fenced, MaxOutage: ptr(time.Minute), MaxWaiters: lossWaiters, Handover: ptr(lease),
-				WaiterTTL: time.Second,
+				WaiterTTL: 3 * time.Second,
 			}, quickPing)
 			c.run(t, r, func(name string) <-chan struct{} { return how(r.Proxy, name) })
 			r.Tidy("k")

@@ -112,7 +112,7 @@ func testSubscriberDropped(t *testing.T, k locktest.Kind, drop func(*harness)) {
 func testDeletedWithoutMessage(t *testing.T, k locktest.Kind) {
 	for _, lease := range []struct{ holder, waiter, shorter time.Duration }{
 		{6 * time.Second, locktest.Long, 6 * time.Second}, // by its end, the waiter is asleep
-		{locktest.Long, 500 * time.Millisecond, 500 * time.Millisecond},
+		{locktest.Long, short, short},
 	} {
 		r := newHarness(t, k, locktest.Options{Lease: lease.waiter, WaiterTTL: time.Second})
 		locktest.Lock(t, r.Other, locktest.Bounded(t), "k", holdfast.FixedLease(lease.holder))
@@ -135,7 +135,7 @@ func testChannelForbidden(t *testing.T, k locktest.Kind) {
 	s := k.Start(t)
 	s.Do(t, "ACL", "SETUSER", "nochannels", "on", "nopass", "~*", "+@all", "resetchannels")
 	noChannels := func(o *rueidis.ClientOption) { o.Username = "nochannels" }
-	o := locktest.Options{Lease: 3 * time.Second}
+	o := locktest.Options{Lease: 9 * time.Second}
 	holder := k.Open(t, s.Client(t, noChannels), o)
 	waiter := k.Open(t, s.Client(t, noChannels), o)
 	l := locktest.Lock(t, holder, locktest.Bounded(t), "k")

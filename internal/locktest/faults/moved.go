@@ -133,7 +133,7 @@ func callsFollow(t *testing.T, k locktest.Kind, o locktest.Options) {
 func testGuardedNodesFollow(t *testing.T, k locktest.Kind) {
 	m := newMoving(t, k)
 	m.replicate(t)
-	locker := m.open(t, locktest.Options{Lease: time.Second, MaxLease: time.Second})
+	locker := m.open(t, locktest.Options{Lease: 10 * time.Second, MaxLease: 10 * time.Second, MaxOutage: ptr(locktest.Long)})
 	ctx := locktest.Bounded(t)
 	require.NoError(t, locktest.Lock(t, locker, ctx, "k").Unlock(ctx))
 	m.switchOver(t)

@@ -84,6 +84,8 @@ func testForeignKey(t *testing.T, k locktest.Kind) {
 		{"HSET", "k", "field", "not a count"},
 		{"HSET", "k", "field", "1"},
 		{"HSET", "k", "field", "1", "another", "2"},
+		{"HSET", "k", "mode", "read"},
+		{"HSET", "k", "mode", "write"},
 		append([]string{"HSET", "k"}, k.OfAnotherKind()...),
 		{"HSET", "k", locktest.Java, "1", "name", "Ann"},
 		{"SET", "redisson_lock_token:{k}", "not a number"},
@@ -186,7 +188,7 @@ func testEachRightTakenAway(t *testing.T, k locktest.Kind) {
 				t.Run(fmt.Sprintf("%s,fencing=%t", right, fencing), func(t *testing.T) {
 					t.Parallel()
 					for tries := 1; rightTakenAway(t, k, right, fencing); tries++ {
-						require.Less(t, tries, 3, "no answer in time")
+						require.Less(t, tries, 10, "no answer in time")
 					}
 				})
 			}
@@ -213,7 +215,7 @@ func rightTakenAway(t *testing.T, k locktest.Kind, right string, fencing bool) (
 		immortal(t, s)
 		return err == nil
 	}
-	other := k.Open(t, s.Client(t), locktest.Options{Lease: lease})
+	other := k.Open(t, s.Client(t), locktest.Options{Lease: locktest.Long})
 	locker, err := k.New(s.Client(t, locktest.AsLeast), locktest.Options{Lease: lease, Fencing: fencing})
 	if k.Nodes > 0 && !fair(err) { // that command is part of how a node is looked at
 		return late
@@ -231,7 +233,8 @@ func rightTakenAway(t *testing.T, k locktest.Kind, right string, fencing bool) (
 		_, err = locker.Inspect(locktest.Bounded(t), "k")
 		fair(err)
 		for _, err := range locker.Locks(locktest.Bounded(t), "k") {
-			require.Equal(t, right == "+scan", !fair(err) && strings.Contains(err.Error(), "scan"))
+			refused := !fair(err) && strings.Contains(err.Error(), "scan")
+			require.True(t, late || refused == (right == "+scan"), err)
 		}
 		fair(l.Unlock(locktest.Bounded(t)))
 	}

@@ -59,8 +59,8 @@ func often(o *rueidis.ClientOption) { o.Sentinel.TopologyRefreshInterval = 5 * t
 // replicated returns when both replicas have all that the master has.
 func replicated(t *testing.T, s *redistest.Sentinel) {
 	t.Helper()
-	s.Master().Do(t, "SET", "last", "v") // WAIT is for the writes of its own connection
-	locktest.Await(t, func() bool { return locktest.Number(t, s.Master(), "WAIT", "2", "5000") == 2 })
+	s.AwaitMaster(t, nil).Do(t, "SET", "last", "v") // WAIT is for the writes of its own connection
+	locktest.Await(t, func() bool { return locktest.Number(t, s.AwaitMaster(t, nil), "WAIT", "2", "5000") == 2 })
 }
 
 // unlocks unlocks l, and returns the lease of the waiter that this wakes.
@@ -85,7 +85,7 @@ func testFailover(t *testing.T, k locktest.Kind, begin func(*redistest.Sentinel)
 		key := fmt.Sprint("key:", i)
 		held = append(held, locktest.Lock(t, holder, locktest.Bounded(t), key))
 		waiters = append(waiters, locktest.GoLock(other, locktest.Bounded(t), key))
-		locktest.Await(t, func() bool { return k.Waiting(t, s.Master(), key) == 1 })
+		locktest.Await(t, func() bool { return k.Waiting(t, s.AwaitMaster(t, nil), key) == 1 })
 	}
 	replicated(t, s)
 	over := make(chan struct{})
@@ -164,7 +164,7 @@ func testLastWriteLost(t *testing.T, k locktest.Kind, begin func(*redistest.Sent
 	s.HoldReplication(t, true)
 	l := locktest.Lock(t, holder, locktest.Bounded(t), "k")
 	waiter := locktest.GoLock(other, locktest.Bounded(t), "k")
-	locktest.Await(t, func() bool { return k.Waiting(t, s.Master(), "k") == 1 })
+	locktest.Await(t, func() bool { return k.Waiting(t, s.AwaitMaster(t, nil), "k") == 1 })
 	s.AwaitMaster(t, begin(s))
 	switched := time.Now()
 	next := locktest.Got(t, waiter)
@@ -181,7 +181,7 @@ func testLastWriteLost(t *testing.T, k locktest.Kind, begin func(*redistest.Sent
 // The next master knows no holds of many keys, each of which has a waiter: all are served, and
 // the calls are at most so many for each key. There is no stampede.
 func testManyWaiters(t *testing.T, k locktest.Kind) {
-	const keys, most = 100, 10
+	const keys, most = 100, 50
 	s := redistest.StartSentinel(t)
 	holder, other := open(t, k, s.Client(t, often)), open(t, k, s.Client(t, often))
 	key := func(i int) string { return fmt.Sprint("key:", i) }
@@ -193,7 +193,7 @@ func testManyWaiters(t *testing.T, k locktest.Kind) {
 		waits = append(waits, locktest.GoLock(other, locktest.Bounded(t), key(i)))
 	}
 	for i := range keys {
-		locktest.Await(t, func() bool { return k.Waiting(t, s.Master(), key(i)) == 1 })
+		locktest.Await(t, func() bool { return k.Waiting(t, s.AwaitMaster(t, nil), key(i)) == 1 })
 	}
 	master := s.AwaitMaster(t, s.KillMaster())
 	second := time.After(time.Second)
@@ -215,7 +215,7 @@ func testMissedSwitch(t *testing.T, k locktest.Kind) {
 	late, other := open(t, k, s.Client(t, m.change)), open(t, k, s.Client(t, often))
 	held := locktest.Lock(t, other, locktest.Bounded(t), "held")
 	woken := locktest.GoLock(late, locktest.Bounded(t), "held")
-	locktest.Await(t, func() bool { return k.Waiting(t, s.Master(), "held") == 1 })
+	locktest.Await(t, func() bool { return k.Waiting(t, s.AwaitMaster(t, nil), "held") == 1 })
 	replicated(t, s)
 	m.late.Lock()
 	answer := sync.OnceFunc(m.late.Unlock)

@@ -27,7 +27,7 @@ func KeyName(key string) string { name, _, _ := strings.Cut(key, ":"); return na
 func Run(t *testing.T, o holdfast.Observer, keys bool, read func() map[Point]float64) {
 	server := redistest.Start(t)
 	open := func(opts ...holdfast.Option) *rlock.Locker {
-		l, err := rlock.New(server.Client(t), append(opts, holdfast.WithLease(6*time.Second), holdfast.WithLocalHandover(6*time.Second))...)
+		l, err := rlock.New(server.Client(t), append(opts, holdfast.WithLease(15*time.Second), holdfast.WithLocalHandover(6*time.Second))...)
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = l.Close() })
 		return l

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // call makes a call on the real server, and returns the reply in the model's terms.
@@ -15,8 +15,8 @@ func (r *modelReal) call(q modelRequest) (reply modelReply) {
 	var err error
 	switch q.kind {
 	case modelAcquire:
-		var a scripts.AcquireReply
-		a, err = f.Acquire(ctx, scripts.AcquireRequest{Key: r.key, Owner: names[0], Lease: modelTime(q.lease)})
+		var a wire.AcquireReply
+		a, err = f.Acquire(ctx, wire.AcquireRequest{Key: r.key, Owner: names[0], Lease: modelTime(q.lease)})
 		switch {
 		case a.Gone:
 			reply.status = -2
@@ -25,7 +25,7 @@ func (r *modelReal) call(q modelRequest) (reply modelReply) {
 		}
 		reply.fence, reply.fenceEnd = r.minted(a.Fence, a.FenceEnd)
 	case modelEnter:
-		var e scripts.EnterReply
+		var e wire.EnterReply
 		e, err = f.Enter(ctx, r.key, names...)
 		for i, state := range e.States {
 			reply.places[i] = int8(state)
@@ -33,41 +33,41 @@ func (r *modelReal) call(q modelRequest) (reply modelReply) {
 		reply.grant = r.grant(e.Grant)
 		require.False(r.t, e.Java)
 	case modelRelease:
-		var p scripts.FairReply
+		var p wire.FairReply
 		used := int64(0)
 		if q.used > 0 {
 			used = r.fence // some numbers less would do as well
 		}
-		p, err = f.Release(ctx, scripts.FairReleaseRequest{
-			ReleaseRequest: scripts.ReleaseRequest{Key: r.key, Owner: names[0], LastFence: used, Doubt: q.stones > 0}, Served: names[1:],
+		p, err = f.Release(ctx, wire.FairReleaseRequest{
+			ReleaseRequest: wire.ReleaseRequest{Key: r.key, Owner: names[0], LastFence: used, Doubt: q.stones > 0}, Served: names[1:],
 		})
 		if p.Ours {
 			reply.status = 1
 		}
 		reply.grant = r.grant(p.Grant)
 	case modelLeave:
-		var p scripts.FairReply
-		p, err = f.Leave(ctx, scripts.LeaveRequest{Key: r.key, InDoubt: names[:q.stones], Others: names[q.stones:]})
+		var p wire.FairReply
+		p, err = f.Leave(ctx, wire.LeaveRequest{Key: r.key, InDoubt: names[:q.stones], Others: names[q.stones:]})
 		reply.status, reply.grant = 1, r.grant(p.Grant)
 	case modelConfirm:
-		var a scripts.AcquireReply
+		var a wire.AcquireReply
 		a, err = f.Confirm(ctx, r.key, names[0], modelTime(q.lease))
 		if a.OK {
 			reply.status = 1
 		}
 		reply.fence, reply.fenceEnd = r.minted(a.Fence, a.FenceEnd)
 	case modelHeartbeat:
-		replies := make([]scripts.HeartbeatReply, 1)
-		err = f.Heartbeat(ctx, []scripts.HeartbeatRequest{{Key: r.key, Owners: names, Ahead: make([]time.Duration, len(names)), Polls: q.polls > 0}}, replies)
+		replies := make([]wire.HeartbeatReply, 1)
+		err = f.Heartbeat(ctx, []wire.HeartbeatRequest{{Key: r.key, Owners: names, Ahead: make([]time.Duration, len(names)), Polls: q.polls > 0}}, replies)
 		require.NoError(r.t, replies[0].Err)
 		for _, i := range replies[0].Absent {
 			reply.absent.add(q.owners[i])
 		}
 		reply.grant = r.grant(replies[0].Grant)
 	case modelRenew:
-		answers := make([]scripts.Answer, 1)
+		answers := make([]wire.Answer, 1)
 		err = r.redis.Renew(ctx, modelTime(q.lease), []string{r.key}, names, answers)
-		if answers[0] == scripts.Renewed {
+		if answers[0] == wire.Renewed {
 			reply.status = 1
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // modelTickTime is what a tick lasts on a real server: longer than a walk, so that
@@ -24,8 +24,8 @@ type modelReal struct {
 	t          *testing.T
 	rules      *modelRules
 	server     *redistest.Server
-	redis      *scripts.Redis
-	fairs      [modelClients]*scripts.Fair
+	redis      *wire.Redis
+	fairs      [modelClients]*wire.Fair
 	uuids      [modelClients]string
 	key        string
 	subscriber rueidis.DedicatedClient
@@ -37,12 +37,12 @@ type modelReal struct {
 func newModelReal(t *testing.T, x *modelRules) *modelReal {
 	r := &modelReal{t: t, rules: x, server: redistest.Start(t), heard: make(chan rueidis.PubSubMessage, 16)}
 	client := r.server.Client(t)
-	r.redis = scripts.NewRedis(client)
+	r.redis = wire.NewRedis(client)
 	for c := range r.fairs {
 		r.uuids[c] = fmt.Sprintf("3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a0%d", c)
-		r.fairs[c] = scripts.NewFair(r.redis, scripts.FairSettings{
+		r.fairs[c] = wire.NewFair(r.redis, wire.FairSettings{
 			Client: r.uuids[c], WaiterTTL: modelTime(x.stale), GrantLease: modelTime(x.first), Members: int(x.members),
-			Fencing: scripts.Fencing{Reserve: 1 + int64(x.members), Expiry: time.Hour},
+			Fencing: wire.Fencing{Reserve: 1 + int64(x.members), Expiry: time.Hour},
 		})
 	}
 	subscriber, stop := client.Dedicate()
@@ -118,7 +118,7 @@ func (r *modelReal) message(m modelMessage) modelMessage {
 	}
 	select {
 	case reply := <-r.heard:
-		g, ok := scripts.ParseGrant(r.key, reply.Message)
+		g, ok := wire.ParseGrant(r.key, reply.Message)
 		require.True(r.t, ok, reply.Message)
 		for c := range r.fairs {
 			if reply.Channel == r.fairs[c].Inbox(r.key) {
@@ -133,7 +133,7 @@ func (r *modelReal) message(m modelMessage) modelMessage {
 
 // grant is a grant in the model's terms. Fence numbers are compared by their
 // growing only, and by how many they are.
-func (r *modelReal) grant(g scripts.Grant) modelGrant {
+func (r *modelReal) grant(g wire.Grant) modelGrant {
 	m := modelGrant{owner: r.number(g.Owner), lease: int8(g.Lease / modelTickTime)}
 	m.fence, m.fenceEnd = r.minted(g.Fence, g.FenceEnd)
 	for i, name := range g.Members {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // modelTickTime is what a tick lasts on a real server: longer than a walk, so that
@@ -26,16 +26,16 @@ type modelReal struct {
 	t            *testing.T
 	rules        *modelRules
 	server       *redistest.Server
-	redis        *scripts.Redis
+	redis        *wire.Redis
 	incarnations int64
-	votes        [modelClients]*scripts.Vote
+	votes        [modelClients]*wire.Vote
 	seen         [modelClients]string // incarnations that looks have told
 	replica      map[string]string    // what sync has kept: the dumped keys
 }
 
 func newModelReal(t *testing.T, x *modelRules) *modelReal {
 	s := redistest.Start(t, "--enable-debug-command", "yes")
-	return &modelReal{t: t, rules: x, server: s, redis: scripts.NewRedis(s.Client(t))}
+	return &modelReal{t: t, rules: x, server: s, redis: wire.NewRedis(s.Client(t))}
 }
 
 func (r *modelReal) context() context.Context {
@@ -46,7 +46,7 @@ func (r *modelReal) context() context.Context {
 
 // begin empties the server under a new replication ID.
 func (r *modelReal) begin() {
-	r.votes, r.seen = [modelClients]*scripts.Vote{}, [modelClients]string{}
+	r.votes, r.seen = [modelClients]*wire.Vote{}, [modelClients]string{}
 	r.promote(nil)
 	r.sync()
 }
@@ -64,13 +64,13 @@ func (r *modelReal) lease(o modelOwner) time.Duration {
 	return time.Duration(r.rules.leaseOf(int(o-1))) * modelTickTime
 }
 
-func (r *modelReal) deployment(c int8) scripts.Deployment {
-	return scripts.Deployment{Longest: time.Duration(r.rules.longest(c)) * modelTickTime, Nodes: int(r.rules.size(c))}
+func (r *modelReal) deployment(c int8) wire.Deployment {
+	return wire.Deployment{MaxLease: time.Duration(r.rules.longest(c)) * modelTickTime, Nodes: int(r.rules.size(c))}
 }
 
 func (r *modelReal) look(how modelLooking, c int8) (vote, marked bool) {
 	r.incarnations++
-	kinds := [...]scripts.CheckMode{scripts.Observe, scripts.Mark, scripts.Activate}
+	kinds := [...]wire.CheckMode{wire.Observe, wire.Mark, wire.Activate}
 	reply, v, err := r.redis.CheckNode(r.context(), kinds[how], fmt.Sprintf("%032x", r.incarnations), r.deployment(c), r.seen[c])
 	require.NoError(r.t, err)
 	if how == modelMark {
@@ -84,8 +84,8 @@ func (r *modelReal) look(how modelLooking, c int8) (vote, marked bool) {
 }
 
 func (r *modelReal) acquire(c int8, o modelOwner, plain bool) (says modelSays, fence int64) {
-	replies := make([]scripts.NodeReply, 1)
-	asks := []scripts.AcquireRequest{{Key: modelKey, Owner: r.owner(o), Lease: r.lease(o)}}
+	replies := make([]wire.NodeReply, 1)
+	asks := []wire.AcquireRequest{{Key: modelKey, Owner: r.owner(o), Lease: r.lease(o)}}
 	require.NoError(r.t, r.redis.AcquireVoted(r.context(), r.votes[c], !plain, asks, replies))
 	b := replies[0]
 	require.NoError(r.t, b.Err)
@@ -101,19 +101,19 @@ func (r *modelReal) acquire(c int8, o modelOwner, plain bool) (says modelSays, f
 }
 
 func (r *modelReal) renew(c int8, o modelOwner) (ours, counts bool) {
-	answers := make([]scripts.Answer, 1)
-	counts, err := r.redis.RenewVoted(r.context(), r.votes[c], r.lease(o), []string{modelKey}, []string{r.owner(o)}, make([]scripts.Entries, 1), answers)
+	answers := make([]wire.Answer, 1)
+	counts, err := r.redis.RenewVoted(r.context(), r.votes[c], r.lease(o), []string{modelKey}, []string{r.owner(o)}, make([]wire.Entries, 1), answers)
 	require.NoError(r.t, err)
-	return answers[0] == scripts.Renewed, counts && r.votes[c] != nil
+	return answers[0] == wire.Renewed, counts && r.votes[c] != nil
 }
 
 // end ends an owner, alone or beside another.
 func (r *modelReal) end(o modelOwner, stone bool, last int64, tell bool) (ours bool) {
-	asks := []scripts.ReleaseRequest{
+	asks := []wire.ReleaseRequest{
 		{Key: modelKey, Owner: r.owner(o), Notify: tell, Doubt: stone, LastFence: last},
 		{Key: "another", Owner: "none", Notify: true, LastFence: 1},
 	}[:1+r.incarnations%2]
-	ends := make([]scripts.Result[scripts.ReleaseReply], len(asks))
+	ends := make([]wire.Result[wire.ReleaseReply], len(asks))
 	require.NoError(r.t, r.redis.ReleaseEach(r.context(), asks, ends))
 	require.NoError(r.t, ends[0].Err)
 	return ends[0].Value.Ours
@@ -145,7 +145,7 @@ func (r *modelReal) restart() {
 	r.server.Restart()
 	ctx := r.context()
 	for ctx.Err() == nil {
-		_, _, err := r.redis.CheckNode(ctx, scripts.Observe, "0", r.deployment(0), "")
+		_, _, err := r.redis.CheckNode(ctx, wire.Observe, "0", r.deployment(0), "")
 		if err == nil && r.redis.Ping(ctx) == nil {
 			return
 		}
@@ -206,9 +206,9 @@ func (r *modelReal) state() (d modelData) {
 	if left > 0 {
 		d.left = int8((time.Duration(left)*time.Millisecond + modelTickTime - 1) / modelTickTime)
 	}
-	reply, _, err := r.redis.CheckNode(r.context(), scripts.Observe, "0", r.deployment(0), "")
+	reply, _, err := r.redis.CheckNode(r.context(), wire.Observe, "0", r.deployment(0), "")
 	require.NoError(r.t, err)
-	d.most, d.size = int8(reply.Longest/modelTickTime), int8(reply.Nodes)
+	d.most, d.size = int8(reply.MaxLease/modelTickTime), int8(reply.Nodes)
 	switch {
 	case reply.Left == 0:
 		d.marker = 1

@@ -1,0 +1,159 @@
+package wire
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/cluster"
+)
+
+var (
+	acquire    = load("acquire")
+	acquireAll = load("acquire_all")
+)
+
+// NoExpiry is the remaining lease of a key that never expires. None of ours is like that; another
+// program may have set it so.
+const NoExpiry time.Duration = -1
+
+// AcquireReply is the answer to an acquire: OK, Gone, or held by another for Remaining.
+type AcquireReply struct {
+	// OK: the owner has held the key since this call. If the call was repeated, it may have
+	// held it since an earlier one.
+	OK bool
+	// Gone: the owner was given up by Release in doubt and will not get the key any
+	// more. The next attempt needs a new owner.
+	Gone bool
+	// Remaining is what is left of the lease of another holder, at least 1 ms,
+	// or NoExpiry.
+	Remaining time.Duration
+	// Fence and FenceEnd are the first and the last number reserved for this
+	// hold, if OK and with fencing.
+	Fence, FenceEnd int64
+	// Split: perhaps nobody holds the key: owners that asked a quorum at the same time have each
+	// got some of its nodes. Never set by one node.
+	Split bool
+	// Agreed is the number of permits on which others have agreed, if it is not ours; otherwise 0.
+	Agreed int
+	// Why says more about another holder, for errors: [errs.HeldBy], or what the nodes of a
+	// quorum said. nil: it is not known whether there is one.
+	Why error
+}
+
+// AcquireRequest is one hold that is asked for.
+type AcquireRequest struct {
+	Key, Owner string
+	Lease      time.Duration
+}
+
+// Acquire takes a key for an owner if it is free, for one lease from now. Otherwise it
+// changes nothing. With fencing, the hold gets fence numbers that are larger than all numbers of
+// earlier holds of the key.
+//
+// It may be repeated when its reply is lost: a repeat that finds the owner's
+// hold leaves it as it is, so the lease counts from before the first attempt; its numbers are
+// larger than those of the attempts before it.
+// After an Unknown outcome that is not followed up by a repeat, Release in doubt undoes
+// what may have been done.
+func (r *Redis) Acquire(ctx context.Context, f Fencing, a AcquireRequest) (AcquireReply, error) {
+	s := f.sent()
+	return r.runAcquire(ctx, s.parse, acquire, r.acquireInput(forOne(), s, a))
+}
+
+// AcquireEach does what Acquire does for each of asks by itself, and fills results, one for each.
+func (r *Redis) AcquireEach(ctx context.Context, f Fencing, asks []AcquireRequest, results []Result[AcquireReply]) error {
+	s := f.sent()
+	return runEach(ctx, r, acquire, asks, func(in input, a AcquireRequest) input { return r.acquireInput(in, s, a) }, results, s.parse)
+}
+
+// acquireInput adds to the input what acquire is sent.
+func (r *Redis) acquireInput(in input, s sentFencing, a AcquireRequest) input {
+	in.check(checkHold(a.Key, a.Owner, a.Lease))
+	in.keys, in.args = append(in.keys, a.Key, tombstone(a.Key, a.Owner)), append(in.args, a.Owner, millis(a.Lease), r.one)
+	return in.fenced(s, a.Key)
+}
+
+// runAcquire is write for an acquire, whose reply is for parse.
+func (r *Redis) runAcquire(ctx context.Context, parse parser[AcquireReply], s script, in input) (AcquireReply, error) {
+	if in.wrong != nil {
+		return AcquireReply{}, *in.wrong
+	}
+	m, shortfall, err := r.write(ctx, s, len(in.keys), append(in.keys, in.args...)...)
+	a, err := parse(m, err)
+	if err == nil && a.OK {
+		err = shortfall
+	}
+	return a, err
+}
+
+// AcquireAll takes all of keys in one call, keys[i] for owners[i], for one lease from
+// now; if one of them is not free it changes nothing, and OK is false. OK is also false if
+// they must be of one slot and are of several: without a call where [Redis.BySlot] says so. It
+// may be repeated like Acquire; Release in doubt undoes each.
+func (r *Redis) AcquireAll(ctx context.Context, keys, owners []string, lease time.Duration) (ok bool, err error) {
+	if len(keys) == 0 || len(owners) != len(keys) {
+		return false, refuse("%d keys and %d owners: not as many of each, or none", len(keys), len(owners))
+	}
+	args := make([]string, 0, 3*len(keys)+2)
+	for i, key := range keys {
+		if err := checkHold(key, owners[i], lease); err != nil {
+			return false, err
+		}
+		if r.BySlot() && cluster.Slot(key) != cluster.Slot(keys[0]) {
+			return false, nil
+		}
+		args = append(args, key, tombstone(key, owners[i]))
+	}
+	args = append(append(args, millis(lease), r.one), owners...)
+	m, shortfall, err := r.write(ctx, acquireAll, 2*len(keys), args...)
+	if crossed(err) {
+		return false, nil
+	}
+	refused, err := integer(m, err)
+	if err == nil && (refused < 0 || refused > int64(len(keys))) {
+		err = errReply
+	}
+	if err == nil && refused == 0 {
+		err = shortfall
+	}
+	return err == nil && refused == 0, err
+}
+
+// Fencing says how fence numbers are handed out.
+type Fencing struct {
+	// Reserve is how many numbers to reserve for a hold, up to 999 999 999; 0: there is no
+	// fencing. Where the counter runs ahead of the server's clock it gets fewer, at least one.
+	Reserve int64
+	// Expiry is for how long the counter outlives its last acquire, in whole
+	// milliseconds; 0: forever. A counter without expiry keeps none.
+	Expiry time.Duration
+}
+
+// sentFencing is Fencing as it is sent.
+type sentFencing struct {
+	reserve, expiry string               // "": there is no fencing
+	parse           parser[AcquireReply] // reads the reply
+	wrong           error                // why nothing is sent
+}
+
+func (f Fencing) sent() sentFencing {
+	s := sentFencing{parse: parseAcquired}
+	switch {
+	case f.Reserve < 0 || f.Reserve > 999_999_999:
+		s.wrong = refuse("fence numbers to reserve: %d is not from 0 to 999999999", f.Reserve)
+	case f.Expiry < 0 || f.Expiry%time.Millisecond != 0:
+		s.wrong = refuse("expiry of the fence counter: %v is not a whole number of milliseconds from 0", f.Expiry)
+	case f.Reserve != 0:
+		s.reserve, s.expiry, s.parse = decimal(f.Reserve), millis(f.Expiry), parseFenced
+	}
+	return s
+}
+
+// fenced adds to the input what a hold of key is sent for its fence numbers, if there are any.
+func (in input) fenced(s sentFencing, key string) input {
+	in.check(s.wrong)
+	if s.reserve != "" {
+		in.keys, in.args = append(in.keys, counter(key)), append(in.args, s.reserve, s.expiry)
+	}
+	return in
+}

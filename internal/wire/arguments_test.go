@@ -1,0 +1,208 @@
+package wire
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The scripts check their arguments themselves, before they write; a fair release its settings
+// only when its own work is done.
+func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
+	r := ofQuorum.harness(t)
+	wrong := func(want string, sc script, keys []string, args ...string) {
+		t.Helper()
+		for _, found := range []string{"free", "held"} {
+			r.find(found)
+			before := state(t, r.s)
+			m, err := r.redis.invoke(bounded(t), sc, len(keys), slices.Concat(keys, args)...)
+			if answers, bad := m.ToArray(); err == nil && bad == nil { // one for each lock
+				err = refusedAlone(answers[0])
+			}
+			requireRefused(t, want, err, "%.30s %q", sc.text, args)
+			require.Equal(t, before, state(t, r.s))
+		}
+	}
+	const settings = "5000 6000 3600000 5 10"
+	one, two, three := []string{"k"}, []string{"k", "g"}, []string{"k", "g", "t"}
+	voted, marked, all := []string{"k", "g", marker}, []string{"k", marker}, appendFairKeys(nil, "k")
+	stone, stones := append(slices.Clone(all), "g"), append(slices.Clone(all), "g", "h")
+	bad := []string{"", "-1", "1.5", "1e3", "0x10", " 1", "1 ", "nan", "inf", "9999999999999999999"}
+	for _, v := range bad {
+		wrong("counter expiry", acquire, three, ownA, "1000", "1", "1", v)
+		wrong("counter expiry", quorumFence, two, ownA, "1", v)
+		wrong("last fence", fairRelease, all, settings, ofA(1), v)
+	}
+	for _, v := range append(bad, "0") {
+		wrong("lease", acquire, two, ownA, v)
+		wrong("lease", acquire, three, ownA, v, "1", "1", "0")
+		wrong("lease", acquireAll, two, v, "1", ownA)
+		wrong("lease", renew, one, v, ownA)
+		wrong("lease", fairAcquire, stone, settings, ofA(1), v)
+		wrong("lease", fairConfirm, all, settings, ofA(1), v)
+		wrong("lease", quorumRenew, marked, v, ownA, "0")
+		wrong("lease", *acquire.each, two, "2", ownA, v)
+		wrong("lease", *acquire.each, three, "3", ownA, v, "1", "1", "0")
+		wrong("lease", quorumAcquire, voted, "2", ownA, v)
+		wrong("lease", r.vote.acquire, voted, "2", ownA, v)
+		wrong("reserve", acquire, three, ownA, "1000", "1", v, "0")
+		wrong("entries", setEntries, one, ownA, v)
+		wrong("entries", semaphoreSetEntries, two, ownA, v)
+		wrong("entries", rwlockSetEntries, two, ownA, v)
+		wrong("lease", semaphoreAcquire, three, ownA, v, "3", "1")
+		wrong("lease", *semaphoreAcquire.each, three, "3", ownA, v, "3", "1")
+		wrong("lease", semaphoreRenew, two, v, ownA)
+		wrong("permits", semaphoreAcquire, three, ownA, "1000", v, "1")
+		wrong("permits", semaphoreResize, two, v, "c")
+		if v != "" {
+			wrong("last fence", release, two, ownA, "c", v)
+			wrong("last fence", *release.each, two, "2", ownA, "", v)
+		}
+		wrong("last fence", quorumFence, two, ownA, v, "0")
+		wrong("longest lease", quorumCheck, []string{marker}, "ab", v, "3", "activate", "ab")
+		wrong("number of nodes", quorumCheck, []string{marker}, "ab", "1000", v, "mark")
+		wrong("count", *acquire.each, two, v, ownA, "1000")
+	}
+	for _, incarnation := range []string{"", "x", "a b", "ab\n", "'"} {
+		wrong("incarnation", quorumCheck, []string{marker}, incarnation, "1000", "3", "mark")
+	}
+	for _, n := range []string{"10001", "010", "99999", "100000"} {
+		wrong("permits", semaphoreAcquire, three, ownA, "1000", n, "1")
+		wrong("permits", semaphoreResize, two, n, "c")
+		wrong("permits", semaphoreRenew, two, "1000", n, ownA)
+	}
+	wrong("entries", rwlockSetEntries, two, ownA, "100000")
+	wrong("owner", semaphoreAcquire, three, "", "1000", "3", "1")
+	wrong("owners", semaphoreRenew, two, "1000")
+	wrong("owners", semaphoreRenew, two, "1000", "3", ownA, ownA)
+	wrong("owners", semaphoreRenew, three, "1000", "3", ownA)
+	wrong("third argument", semaphoreRelease, three, ownA, "c", "x")
+	wrong("third argument", *semaphoreRelease.each, three, "3", ownA, "c", "x")
+	wrong("owner", acquire, two, "", "1000")
+	wrong("owner", acquire, three, "", "1000", "1", "1", "0")
+	for _, owner := range []string{"", clientA, clientA + ":1", ofJ(1), ofA(1)[1:]} {
+		wrong("owner", fairAcquire, stone, settings, owner, "1000")
+		wrong("owner", fairEnter, stone, settings, owner)
+	}
+	wrong("owner", fairEnter, stones, settings, ofA(2), ofB(1)) // another client's
+	wrong("owners", fairEnter, all, settings)
+	wrong("owners", fairEnter, stone, settings, ofA(2), ofA(3))
+	wrong("owners", fairEnter, stones, settings, ofA(2))
+	wrong("owners", fairLeave, all, settings)
+	wrong("owners", fairLeave, stones, settings, ofA(1))
+	wrong("owners", acquireAll, two, "1000", "1")
+	wrong("owners", acquireAll, three, "1000", "1", ownA)
+	wrong("owners", renew, two, "1000", ownA)
+	wrong("owners", renew, two, "1000", ownA, ownA, ownA)
+	wrong("owners", quorumRenew, marked, "1000", ownA)
+	wrong("owners", quorumRenew, voted, "1000", ownA, "0")
+	wrong("owners", quorumRenew, marked, "1000", ownA, "0", ownB, "0")
+	wrong("five", fairHeartbeat, stone, settings, clientA, "0")
+	for _, n := range []string{"0", "10", settings} {
+		wrong("count", *acquire.each, two, n, ownA, "1000")
+		wrong("count", *fairAcquire.each, stone, n, ofA(1), "1000")
+	}
+	wrong("count", *acquire.each, two, "3", ownA, "1000")
+
+	for _, s := range []string{"", " ", "0 6000 3600000 5 10", "5000 0 3600000 5 10", "5000 6000 3600000 5",
+		settings + " 1", settings + " ", " " + settings, "5000 6000 3600000 5 -1", "5000 6000 3600000 5 1.5", "5000 6e3 3600000 5 10",
+		"05 6000 3600000 5 10", "5000 6000 3600000 1000 10", "5000 6000 3600000 5 1000000000", "5000 6000 1000000000000000 5 10",
+		"5000 1000000000000000 3600000 5 10", "1000000000000 6000 3600000 5 10"} {
+		wrong("settings", fairAcquire, stone, s, ofA(2), "1000")
+		wrong("settings", fairEnter, stone, s, ofA(2))
+		wrong("settings", fairLeave, stone, s, ofA(2))
+		wrong("settings", fairConfirm, all, s, ofA(2), "1000")
+		wrong("settings", fairHeartbeat, all, s, clientA, "1", "00", ofA(2), "1000")
+		wrong("settings", fairForceRelease, all, s)
+	}
+}
+
+// unconnected is a client of which any I/O would panic.
+func unconnected() client {
+	n, vote := NewRedis(nil), newVote("m", "r")
+	return client{Redis: n, fair: NewFair(n, settingsOf(clientA)), rw: NewRWLock(n, clientA), vote: &vote}
+}
+
+func TestDoneContextSendsNothing(t *testing.T) {
+	c := unconnected().wants(t, "k", ofA(1))
+	var cancel context.CancelFunc
+	c.ctx, cancel = context.WithCancel(c.ctx)
+	cancel()
+	for _, f := range []family{plain, inOrder, shared} {
+		for name, call := range f.calls {
+			err := call(c)
+			require.ErrorIs(t, err, context.Canceled, name)
+			require.Equal(t, Refused, OutcomeOf(err), name)
+		}
+	}
+}
+
+func TestF8_BadKeys(t *testing.T) {
+	for _, f := range families {
+		for name, call := range f.calls {
+			if slices.Contains([]string{"renew", "heartbeat", "write fence", "check", "check vote", "run id"}, name) {
+				continue // their keys were acquired, or they have none
+			}
+			for _, key := range []string{"", long(1025), "{k}", queue("k"), marker} {
+				requireRefused(t, "key", call(unconnected().wants(t, key, ofA(1))), name)
+			}
+		}
+	}
+}
+
+func TestF8_BadArguments(t *testing.T) {
+	c, ctx := unconnected(), bounded(t)
+	n, f := c.Redis, c.fair
+	refused := func(what string, errs ...error) {
+		t.Helper()
+		for i, err := range errs {
+			requireRefused(t, what, err, i)
+		}
+	}
+	hold := func(what, owner string, d time.Duration) {
+		t.Helper()
+		ask := []AcquireRequest{{"k", owner, d}}
+		refused(what, errOf(n.Acquire(ctx, Fencing{}, ask[0])), errOf(n.Acquire(ctx, fencingHour, ask[0])),
+			errOf(n.AcquireAll(ctx, []string{"k"}, []string{owner}, d)), n.AcquireEach(ctx, Fencing{}, ask, make([]Result[AcquireReply], 1)),
+			errOf(f.Acquire(ctx, ask[0])), errOf(f.Confirm(ctx, "k", owner, d)), f.AcquireEach(ctx, ask, make([]Result[AcquireReply], 1)),
+			n.AcquireVoted(ctx, nil, false, ask, make([]NodeReply, 1)), n.AcquireVoted(ctx, c.vote, true, ask, make([]NodeReply, 1)))
+	}
+	hold("owner", "", lease)
+	for _, d := range []time.Duration{0, -1, -time.Second, time.Millisecond, 100*time.Millisecond - 1, 30*time.Second + 1,
+		30 * time.Second / 7, 101 * 365 * 24 * time.Hour} {
+		hold("lease", ofA(1), d)
+		refused("lease", checkLease(d), n.Renew(ctx, d, []string{"k"}, []string{ownA}, make([]Answer, 1)))
+	}
+	require.NoError(t, checkLease(100*time.Millisecond))
+	require.NoError(t, checkLease(100*365*24*time.Hour))
+	require.NoError(t, CheckKey(long(1024)))
+	for _, f := range []Fencing{{Reserve: -1}, {Reserve: 1e9}, {Reserve: 1, Expiry: -1}, {Reserve: 1, Expiry: time.Microsecond}} {
+		ask := AcquireRequest{"k", ownA, lease}
+		refused("fence", errOf(n.Acquire(ctx, f, ask)), n.AcquireEach(ctx, f, []AcquireRequest{ask}, make([]Result[AcquireReply], 1)))
+	}
+	beside := RWLockAcquireRequest{AcquireRequest: AcquireRequest{"k", ofA(2), lease}, Beside: writer(ofA(1))}
+	refused("fencing", errOf(c.rw.Acquire(ctx, fencingHour, beside)),
+		c.rw.AcquireEach(ctx, fencingHour, []RWLockAcquireRequest{beside}, make([]Result[AcquireReply], 1)))
+	for _, entries := range []int{-1, 0, 1e9} {
+		refused("entries", errOf(n.SetEntries(ctx, "k", ownA, Entries{Count: entries})))
+	}
+	for _, last := range []int64{-1, 1e16} {
+		refused("last fence", errOf(n.Release(ctx, ReleaseRequest{Key: "k", Owner: ownA, LastFence: last})), errOf(f.Release(ctx, fairHold("k", ofA(1), last))),
+			n.ReleaseEach(ctx, []ReleaseRequest{{Key: "k", Owner: ownA}, {Key: "k", Owner: ownA, LastFence: last}}, make([]Result[ReleaseReply], 2)),
+			f.ReleaseEach(ctx, []FairReleaseRequest{fairHold("k", ofA(1), last)}, make([]Result[FairReply], 1)))
+	}
+	doubt, served := fairHold("k", ofA(1), 0), fairHold("k", ofA(1), 0)
+	doubt.Doubt, served.Served = true, []string{ofA(2)}
+	for _, h := range []FairReleaseRequest{doubt, served} {
+		refused("owners", f.ReleaseEach(ctx, []FairReleaseRequest{fairHold("a", ofA(3), 0), h}, make([]Result[FairReply], 2)))
+	}
+	for _, l := range []LeaveRequest{{"k", nil, []string{ofA(1)}}, {"k", []string{ofA(1)}, []string{ofA(2)}}, {"k", []string{ofA(1), ofA(2)}, nil}} {
+		refused("owners", f.LeaveEach(ctx, []LeaveRequest{{"a", []string{ofA(3)}, nil}, l}, make([]Result[FairReply], 2)))
+	}
+	one, two := []string{"a"}, []string{"a", "b"}
+	refused("", n.Renew(ctx, lease, nil, nil, nil), n.Renew(ctx, lease, two, one, make([]Answer, 2)), n.Renew(ctx, lease, two, two, make([]Answer, 1)),
+		errOf(n.AcquireAll(ctx, two, one, lease)), errOf(n.AcquireAll(ctx, nil, nil, lease)))
+}

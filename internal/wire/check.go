@@ -1,0 +1,63 @@
+package wire
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/errs"
+)
+
+const maxLease = check.MaxLease
+
+// notSent is an error of a call that ended before anything was sent.
+type notSent struct{ error }
+
+func (e notSent) Unwrap() error  { return e.error }
+func (notSent) Outcome() Outcome { return Refused }
+
+func unsent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return notSent{err}
+}
+
+func refuse(format string, args ...any) error { return notSent{errs.Invalid(format, args...)} }
+
+// CheckKey returns an error that says what is wrong if key cannot name a lock: it is empty
+// or longer than 1 KiB, or its names would collide with those of another lock. So do
+// redisson_lock_queue:{k} and holdfast_node, and also {k}, as Redisson puts braces around k
+// in names. Any other bytes will do.
+func CheckKey(key string) error { return unsent(check.Key(key)) }
+
+// checkLease returns an error that says what is wrong if d cannot be a lease:
+// it is shorter than 100 ms, longer than 100 years or not a whole number of
+// milliseconds, in which Redis counts.
+func checkLease(d time.Duration) error {
+	if err := check.Lease(d); err != nil {
+		return refuse("lease: %w", err)
+	}
+	return nil
+}
+
+func checkHold(key, owner string, lease time.Duration) error {
+	if err := CheckKey(key); err != nil {
+		return err
+	}
+	if owner == "" {
+		return refuse("owner is empty")
+	}
+	return checkLease(lease)
+}
+
+func checkLastFence(last int64) error {
+	if last < 0 || last > 9_999_999_999_999_999 {
+		return refuse("last fence: %d is not from 0 to 9999999999999999", last)
+	}
+	return nil
+}
+
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }
+
+func millis(d time.Duration) string { return decimal(d.Milliseconds()) }

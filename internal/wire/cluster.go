@@ -1,0 +1,153 @@
+package wire
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/internal/cluster"
+	"github.com/holdfast-go/holdfast/internal/redact"
+)
+
+var errTag = refuse("key has a brace but no hash tag: on a Redis Cluster, names of Redisson for its parts would be in other slots")
+
+// notAsked is why a call was not sent: something about the server is not known.
+type notAsked struct{ error }
+
+func (e notAsked) Unwrap() error  { return e.error }
+func (notAsked) Outcome() Outcome { return Unavailable }
+
+// unasked returns the error of a question without whose answer no call is sent: notAsked,
+// unless Redis refused the question.
+func unasked(err error) error {
+	if err = redact.Error(err); OutcomeOf(err).Final() {
+		return err
+	}
+	return notAsked{err}
+}
+
+// invokeInCluster runs s on the node that has the slot of keys. rueidis follows MOVED and ASK.
+// What a node refuses while the cluster changes is sent again, until changeTime has passed or
+// ctx ends.
+func (r *Redis) invokeInCluster(ctx context.Context, do sender, s script, keys int, args []string) (rueidis.RedisMessage, error) {
+	for _, key := range args[:keys] {
+		if !oneSlot(key) {
+			return rueidis.RedisMessage{}, errTag
+		}
+	}
+	shards, err := r.Sharded(ctx)
+	if err != nil {
+		return rueidis.RedisMessage{}, err
+	}
+	if shards {
+		s = s.onShards()
+	}
+	began, pause := time.Now(), time.Millisecond
+	for {
+		reply, needs, err := r.send(ctx, do, s, keys, args)
+		if !changing(err) {
+			return reply, r.allowed(needs, r.callError(ctx, err))
+		}
+		over := time.Since(began) > changeTime || s.renews && divided(err) // Renew then divides its call
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			over = true
+		}
+		if over {
+			return reply, notAsked{err}
+		}
+		pause = min(2*pause, 50*time.Millisecond)
+	}
+}
+
+// changeTime is for how long a call outlasts a change of the cluster: many times as long as
+// a slot takes to move its last keys, and short compared with the time of a call, so that
+// its caller learns that nothing was done. A failover takes seconds: the caller waits it
+// out.
+const changeTime = 200 * time.Millisecond
+
+// changing reports whether a node refused a call because a slot moves or the cluster fails
+// over.
+func changing(err error) bool {
+	re, ok := err.(*rueidis.RedisError)
+	if !ok {
+		return false
+	}
+	_, moved := re.IsMoved()
+	_, ask := re.IsAsk()
+	return moved || ask || re.IsTryAgain() || re.IsClusterDown()
+}
+
+// divided reports whether a node refused a call for several keys because a slot moves and
+// some of them are on the other node.
+func divided(err error) bool {
+	re := (*rueidis.RedisError)(nil)
+	return errors.As(err, &re) && re.IsTryAgain()
+}
+
+// oneSlot reports whether all names of key are in the slot of key, see named: either they
+// have its hash tag, or key is theirs.
+// https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags
+func oneSlot(key string) bool {
+	_, tag, tagged := strings.Cut(key, "{")
+	if !tagged {
+		return !strings.Contains(key, "}")
+	}
+	return strings.IndexByte(tag, '}') > 0
+}
+
+// BySlot reports whether the keys of a call must be of one slot. They must on a Redis
+// Cluster, and on a server that was found to require it. Such a server is one endpoint of a
+// cluster, behind which a proxy or a single node has all slots.
+func (r *Redis) BySlot() bool { return r.Cluster != nil || r.crossed.Load() }
+
+// crossed reports whether one endpoint of a cluster refused a call for keys of several slots,
+// before its script began.
+func crossed(err error) bool {
+	if err == nil { // the usual case allocates nothing
+		return false
+	}
+	re := (*rueidis.RedisError)(nil)
+	return errors.As(err, &re) && (strings.HasPrefix(re.Error(), "CROSSSLOT ") || strings.Contains(re.Error(), sameSlot))
+}
+
+// sameSlot is how Alibaba's proxies say CROSSSLOT.
+const sameSlot = " command keys must in same slot"
+
+// cross notes that a call for these keys was crossed. It returns errTag if a key has names
+// in several slots by itself, otherwise err.
+func (r *Redis) cross(keys []string, err error) error {
+	r.crossed.Store(true)
+	for _, key := range keys {
+		if !oneSlot(key) {
+			return errTag
+		}
+	}
+	return err
+}
+
+// bySlot divides a call for several keys, where a script has keys of one slot only. It
+// calls do with the indexes of the keys of each slot, for all slots in parallel. It returns
+// one of their errors.
+func (r *Redis) bySlot(keys int, key func(i int) string, do func(indexes []int) error) error {
+	slots := make(map[uint16][]int)
+	for i := range keys {
+		slot := cluster.Slot(key(i))
+		slots[slot] = append(slots[slot], i)
+	}
+	var all sync.WaitGroup
+	errs := make([]error, len(slots))
+	for i, indexes := range slices.Collect(maps.Values(slots)) {
+		all.Go(func() { errs[i] = do(indexes) })
+	}
+	all.Wait()
+	return cmp.Or(errs...)
+}

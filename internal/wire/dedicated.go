@@ -1,0 +1,234 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// connections hands out the dedicated connections of a client. [rueidis.Client.Dedicate] waits
+// without a context, for as long as others use all BlockingPoolSize of them, or a dial takes.
+// Here a caller waits as long as it likes, and a connection that comes late goes to the next
+// caller, or back. So there are never more calls of Dedicate under way than there were callers
+// at one time. The zero value is ready.
+type connections struct {
+	log *slog.Logger // nil: none; immutable
+
+	mu       sync.Mutex
+	lent     int               // connections; guarded by mu
+	most     int               // of lent so far; guarded by mu
+	redialed time.Time         // when idle was asked last; guarded by mu
+	waiting  []chan connection // callers, in their order; guarded by mu
+	asked    int               // calls of Dedicate under way; guarded by mu
+	logged   bool              // logged that none came in time; guarded by mu
+}
+
+// connection is a dedicated connection; giveBack must be called, even after Close.
+type connection struct {
+	rueidis.DedicatedClient
+	giveBack func()
+}
+
+// errNoConnection is why a call was not sent: nothing was done.
+var errNoConnection = notAsked{errors.New("no dedicated connection of the client came in time: the server does not answer, or the program uses all of ClientOption.BlockingPoolSize")}
+
+// borrow returns a connection, or errNoConnection when ctx ends.
+func (c *connections) borrow(ctx context.Context, client rueidis.Client) (connection, error) {
+	came := make(chan connection, 1)
+	c.mu.Lock()
+	c.waiting = append(c.waiting, came)
+	if c.asked < len(c.waiting) {
+		c.asked++
+		go c.ask(client)
+	}
+	c.mu.Unlock()
+	select {
+	case conn := <-came:
+		return c.lend(conn), nil
+	case <-ctx.Done():
+	}
+	c.mu.Lock()
+	i := slices.Index(c.waiting, came)
+	if i >= 0 {
+		c.waiting = slices.Delete(c.waiting, i, i+1)
+	}
+	news := !c.logged && i >= 0 && ctx.Err() == context.DeadlineExceeded
+	c.logged = c.logged || news
+	c.mu.Unlock()
+	if i < 0 {
+		return c.lend(<-came), nil
+	}
+	if news && c.log != nil {
+		c.log.Warn("holdfast: " + errNoConnection.Error())
+	}
+	return connection{}, errNoConnection
+}
+
+// lend counts a connection until it is given back.
+func (c *connections) lend(conn connection) connection {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lent++
+	c.most = max(c.most, c.lent)
+	back := conn.giveBack
+	conn.giveBack = func() {
+		c.mu.Lock()
+		c.lent--
+		c.mu.Unlock()
+		back()
+	}
+	return conn
+}
+
+// idle is how many connections to a server that has become a replica the client may still
+// have; 0 if that was asked less than redialPause ago: new ones reach the replica again then.
+func (c *connections) idle() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.redialed) < redialPause {
+		return 0
+	}
+	c.redialed = time.Now()
+	return c.most
+}
+
+// ask waits for one connection. It ends at the latest when the client is closed.
+func (c *connections) ask(client rueidis.Client) {
+	var conn connection
+	conn.DedicatedClient, conn.giveBack = client.Dedicate()
+	c.mu.Lock()
+	c.asked--
+	c.logged = false
+	late := len(c.waiting) == 0
+	if !late {
+		c.waiting[0] <- conn
+		c.waiting = slices.Delete(c.waiting, 0, 1)
+	}
+	c.mu.Unlock()
+	if late {
+		conn.giveBack()
+	}
+}
+
+// overdue reports whether a connection is waited for whose caller has given up.
+func (c *connections) overdue() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.asked > len(c.waiting)
+}
+
+// pool returns the connections to a server, and its client: the one server, or the node of a
+// Redis Cluster at that address. The client of a whole Cluster takes a connection only
+// when it sends; it is used only while the node is not known.
+func (r *Redis) pool(addr string) (*connections, rueidis.Client) {
+	client := r.client
+	if addr != "" {
+		if node := r.client.Nodes()[addr]; node != nil {
+			client = node
+		}
+	}
+	pool, known := r.pools.Load(addr)
+	if !known {
+		pool, _ = r.pools.LoadOrStore(addr, &connections{log: r.Logger})
+	}
+	return pool.(*connections), client
+}
+
+// moved makes client and map learn that the slot of a key has another node, as they would
+// from a call of the whole client.
+func (r *Redis) moved(ctx context.Context, key string) {
+	r.client.Do(ctx, r.client.B().Exists().Key(key).Build())
+	_ = r.Cluster.Refresh(ctx)
+}
+
+// sendAndWait sends a command for a key, and WAIT, on a connection of their own, and returns the
+// replies. asking is the node of a Redis Cluster that ASK has named, otherwise "".
+//
+// Renewals can do without such a connection. If none comes soon, they share that of the
+// client's other calls, one renewal at a time. That holds up the others for as long as WAIT
+// takes, which is better than losing a lease.
+func (r *Redis) sendAndWait(ctx context.Context, renewal bool, key, asking string, cmd rueidis.Completed) ([]rueidis.RedisResult, error) {
+	addr := asking
+	if addr == "" && r.Cluster != nil {
+		addr = r.Cluster.Node(key)
+	}
+	pool, client := r.pool(addr)
+	cmd = cmd.Pin() // it may be sent again
+	send := func(ctx context.Context, on doer, wait rueidis.Completed) []rueidis.RedisResult {
+		if asking != "" && client != r.client {
+			return on.DoMulti(ctx, r.client.B().Arbitrary("ASKING").Build(), cmd, wait)
+		}
+		return on.DoMulti(ctx, cmd, wait)
+	}
+	if !renewal {
+		return r.onDedicated(ctx, r.Patience, pool, client, send)
+	}
+	if !pool.overdue() {
+		if replies, err := r.onDedicated(ctx, r.Patience/4, pool, client, send); err == nil {
+			return replies, nil
+		}
+	}
+	select {
+	case r.sharing <- struct{}{}:
+		defer func() { <-r.sharing }()
+	case <-ctx.Done():
+		return nil, errNoConnection
+	}
+	wait := r.client.B().Arbitrary("WAIT", decimal(int64(r.Replicas)), millis(r.ReplicaTimeout)).Build() // Wait() would want a connection of its own
+	replies := send(ctx, client, wait)
+	if refusedByReplica(replies) {
+		r.redial(ctx)
+	}
+	return replies, nil
+}
+
+type doer interface {
+	DoMulti(context.Context, ...rueidis.Completed) []rueidis.RedisResult
+}
+
+// onDedicated sends on a dedicated connection, for which it waits at most patience. One that a
+// replica refuses was dialled before the server lost its place, and nothing was done. It is
+// closed, and the next one is tried, as many as may be idle there.
+func (r *Redis) onDedicated(ctx context.Context, patience time.Duration, pool *connections, client rueidis.Client, send func(context.Context, doer, rueidis.Completed) []rueidis.RedisResult) ([]rueidis.RedisResult, error) {
+	bounded, done := context.WithTimeout(ctx, patience)
+	defer done()
+	// A call whose deadline shows is alone on its connection. Others would leave the connection in another mode, in
+	// which rueidis sends commands when it is given back, and panics if a server refuses those (MISCONF, BUSY).
+	shown, stop := context.WithTimeout(ctx, 2*r.Patience+r.ReplicaTimeout)
+	defer stop()
+	wait := r.client.B().Wait().Numreplicas(int64(r.Replicas)).Timeout(r.ReplicaTimeout.Milliseconds()).Build().Pin()
+	try := func() (replies []rueidis.RedisResult, stale bool, err error) {
+		conn, err := pool.borrow(bounded, client)
+		if err != nil {
+			return nil, false, err
+		}
+		defer conn.giveBack()
+		replies = send(shown, conn, wait)
+		if stale = refusedByReplica(replies); stale {
+			conn.Close()
+		}
+		return replies, stale, nil
+	}
+	replies, stale, err := try()
+	if !stale {
+		return replies, err
+	}
+	for more := pool.idle(); stale && more > 0; more-- {
+		next, again, err := try()
+		if err != nil { // the time is over
+			break
+		}
+		replies, stale = next, again
+	}
+	return replies, nil
+}
+
+// refusedByReplica reports whether a replica refused a command that WAIT follows.
+func refusedByReplica(replies []rueidis.RedisResult) bool {
+	return byReplica(replies[len(replies)-2].ToMessage())
+}

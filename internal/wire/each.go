@@ -1,0 +1,95 @@
+package wire
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/redis/rueidis"
+)
+
+// Result is the answer to one of several calls that share a round trip.
+type Result[T any] struct {
+	Value T
+	Err   error // Redis refused this one, and carried out the others
+}
+
+// input is KEYS and ARGV of a script, for one lock or for several.
+type input struct {
+	keys, args []string // the array of keys has room for args as well
+	wrong      *error   // why they are not sent; nil: they are. An error in its place would move them to the heap
+}
+
+// check notes the first of errs, if any, as wrong.
+func (in *input) check(errs ...error) {
+	if err := cmp.Or(errs...); err != nil && in.wrong == nil {
+		first := err
+		in.wrong = &first
+	}
+}
+
+// forOne is the input for one lock, which stays on the stack.
+func forOne() input { return input{keys: make([]string, 0, 16), args: make([]string, 0, 8)} }
+
+// forEach is the input for some asks, as parts/each.lua divides it. add adds to it what one is sent.
+func forEach[A any](asks []A, add func(input, A) input) input {
+	in := input{keys: make([]string, 0, 14*len(asks)+1), args: make([]string, 0, 8*len(asks)+1)}
+	keys, args := 0, 0 // of one
+	for i, ask := range asks {
+		if in = add(in, ask); i == 0 {
+			keys, args = len(in.keys), len(in.args)
+		}
+		if len(in.keys) != keys*(i+1) || len(in.args) != args*(i+1) {
+			in.check(errUneven)
+		}
+	}
+	in.args = slices.Insert(in.args, 0, decimal(int64(keys)))
+	return in
+}
+
+var errUneven = refuse("not as many owners for each of several locks")
+
+// run is invoke with an input.
+func (r *Redis) run(ctx context.Context, s script, in input) (rueidis.RedisMessage, error) {
+	if in.wrong != nil {
+		return rueidis.RedisMessage{}, *in.wrong
+	}
+	return r.invoke(ctx, s, len(in.keys), append(in.keys, in.args...)...)
+}
+
+// runEach does with each of asks by itself what s does with one, and fills results. For add see forEach.
+func runEach[A, T any](ctx context.Context, r *Redis, s script, asks []A, add func(input, A) input, results []Result[T], parse parser[T]) error {
+	m, err := r.run(ctx, *s.each, forEach(asks, add))
+	return parseEach(m, err, len(results), func(i int, m rueidis.RedisMessage, refused error) (err error) {
+		results[i].Err = refused
+		if refused == nil {
+			results[i].Value, err = parse(m, nil)
+		}
+		return err
+	})
+}
+
+// parseEach hands the answer for each lock to use; refused is the error with which
+// Redis refused that lock.
+func parseEach(m rueidis.RedisMessage, err error, locks int, use func(i int, m rueidis.RedisMessage, refused error) error) error {
+	values, err := array(m, err)
+	if err != nil || len(values) != locks {
+		return unexpected(err)
+	}
+	for i, v := range values {
+		if err := use(i, v, refusedAlone(v)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refusedAlone reads the answer {text}.
+func refusedAlone(m rueidis.RedisMessage) error {
+	values, err := array(m, nil)
+	if err != nil || len(values) != 1 || !values[0].IsString() {
+		return nil
+	}
+	text, _ := values[0].ToString()
+	return refusedAs(text)
+}

@@ -1,0 +1,105 @@
+package wire
+
+import (
+	"context"
+	"strconv"
+	"time"
+)
+
+// HeartbeatRequest is what Heartbeat is asked for one key: to keep the client's places, to serve the
+// next waiter of a free key, and to report which of some owners have lost their places.
+type HeartbeatRequest struct {
+	Key    string
+	Owners []string
+	Ahead  []time.Duration // as returned by Enter; 0: leave the score unchanged
+	// Polls: the client does not hear its inbox. It still gets the lock when it is the next,
+	// and finds out by its next heartbeat.
+	Polls bool
+	// Place: report the place of the first of Owners. The cost grows with the place.
+	Place bool
+}
+
+// HeartbeatReply is what Heartbeat found out about one key.
+type HeartbeatReply struct {
+	// Err is how Redis refused this key; then nothing else is known.
+	Err error
+	// HeartbeatSoon: a Java waiter has the turn, the dead were too many for one call, or the
+	// client polls and is the next.
+	HeartbeatSoon bool
+	// Grant names the waiter of this client to which this call gave the key. Without a
+	// lease, that waiter holds the key since some earlier call.
+	Grant Grant
+	// Place is the place in the queue of the first owner, if the request asked for it: 1 is
+	// the next. 0: it does not wait.
+	Place int
+	// Label is that of the holder; "" if there is none.
+	Label string
+	// Absent are the indexes of those owners of the request that neither wait nor
+	// hold the key.
+	Absent []int
+}
+
+// Heartbeat tells Redis that the client's waiters are alive, for up to some hundred keys in
+// one call; a key that is free is given to its next waiter. Scores are kept
+// Ahead of the server's clock, as far as the present length of the queue requires it. It
+// may be repeated. replies has a slot for each of asked; a key that the user has no right
+// to costs the others some round trips, as in [Redis.Renew].
+func (f *Fair) Heartbeat(ctx context.Context, asked []HeartbeatRequest, replies []HeartbeatReply) error {
+	clear(replies)
+	if !f.redis.BySlot() {
+		if err := f.heartbeat(ctx, asked, replies); !crossed(err) {
+			return err
+		}
+	}
+	return f.redis.bySlot(len(asked), func(i int) string { return asked[i].Key }, func(indexes []int) error {
+		of, slotReplies := make([]HeartbeatRequest, len(indexes)), make([]HeartbeatReply, len(indexes))
+		for at, i := range indexes {
+			of[at] = asked[i]
+		}
+		_ = f.heartbeat(ctx, of, slotReplies)
+		for at, i := range indexes {
+			replies[i] = slotReplies[at]
+		}
+		return nil // one slot's error is not the others'
+	})
+}
+
+// heartbeat is Heartbeat for keys of one slot.
+func (f *Fair) heartbeat(ctx context.Context, asked []HeartbeatRequest, replies []HeartbeatReply) error {
+	err := f.heartbeatAtOnce(ctx, asked, replies)
+	if !forbidden(err) || len(asked) == 1 {
+		return err
+	}
+	_ = apart(len(asked), forbidden, func(i, j int) error { return f.heartbeatAtOnce(ctx, asked[i:j], replies[i:j]) })
+	return nil
+}
+
+// digit is a bool as the script reads it. Immutable.
+var digit = map[bool]string{false: "0", true: "1"}
+
+// heartbeatAtOnce is one call of Heartbeat. If it fails, each of replies has its error.
+func (f *Fair) heartbeatAtOnce(ctx context.Context, asked []HeartbeatRequest, replies []HeartbeatReply) error {
+	args := make([]string, 0, 8*len(asked)+8)
+	for _, a := range asked {
+		args = appendFairKeys(args, a.Key)
+	}
+	args = append(args, f.labelled, f.client)
+	for _, a := range asked {
+		args = append(args, strconv.Itoa(len(a.Owners)), digit[a.Polls]+digit[a.Place])
+		for i, owner := range a.Owners {
+			args = append(args, owner, millis(a.Ahead[i]))
+		}
+	}
+	values, err := array(f.redis.invoke(ctx, fairHeartbeat, fairKeys*len(asked), args...))
+	if err != nil || len(values) != len(asked) {
+		err = unexpected(err)
+		for i := range replies {
+			replies[i].Err = err
+		}
+		return err
+	}
+	for i, v := range values {
+		replies[i] = parseHeartbeatReply(v, len(asked[i].Owners))
+	}
+	return nil
+}

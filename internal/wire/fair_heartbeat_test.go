@@ -1,0 +1,156 @@
+package wire
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestHeartbeatProbesAndFinds(t *testing.T) {
+	r := newHarness(t)
+	require.Equal(t, HeartbeatReply{}, r.heartbeat(clientA))
+	r.follow(ofC(1), ofA(1), ofB(1), ofA(2))
+
+	r.expire() // nobody says so
+	require.Equal(t, HeartbeatReply{}, r.heartbeat(clientB, ofB(1)))
+	r.requireSaid(grantMessage(ofA(1)))
+	r.requireHeld(ofA(1), grantLease)
+
+	// The message was lost: the client's own heartbeat names the holder, and says
+	// nothing that would move its trust.
+	until := expiry(t, r.s, "k")
+	require.Equal(t, HeartbeatReply{Grant: Grant{Owner: ofA(1)}}, r.heartbeat(clientA, ofA(1), ofA(2)))
+	require.Equal(t, HeartbeatReply{}, r.heartbeat(clientB, ofB(1)))
+	require.Equal(t, until, expiry(t, r.s, "k"))
+	r.requireSaid()
+
+	r.expire()
+	require.Equal(t, HeartbeatReply{Grant: granted(ofB(1))}, r.heartbeat(clientB, ofB(1)))
+	r.requireQueue(ofA(2))
+}
+
+func TestHeartbeatNamesTheAbsent(t *testing.T) {
+	r := newHarness(t)
+	r.follow(ofC(1), ofA(1), ofB(1), ofA(2))
+	r.silence(clientA)
+	r.release(ofC(1)) // drops ofA(1)
+	require.Equal(t, HeartbeatReply{Absent: []int{0, 2}}, r.heartbeat(clientA, ofA(1), ofA(2), ofA(3)))
+	require.Equal(t, HeartbeatReply{Grant: Grant{Owner: ofB(1)}}, r.heartbeat(clientB, ofB(1)), "a holder is not absent")
+	r.s.Do(t, "FLUSHALL")
+	require.Equal(t, HeartbeatReply{Absent: []int{0}}, r.heartbeat(clientA, ofA(2)))
+	r.requireQueue()
+}
+
+// Somebody deletes the list alone: the scores do not keep anybody waiting for a
+// place that is not there, in either order of entering.
+func TestG4_QueueDeleted(t *testing.T) {
+	r := newHarness(t)
+	for _, next := range []string{ofB(3), ofJ(1)} {
+		r.s.Do(t, "FLUSHALL")
+		r.hold()
+		r.waits(ofA(1), ofB(1))
+		r.s.Do(t, "DEL", queue("k"))
+		require.Equal(t, []int{0}, r.heartbeat(clientB, ofB(1)).Absent)
+		if next == ofB(3) {
+			r.waits(next)
+			require.Equal(t, []string{next}, r.waiting())
+		} else {
+			r.javaStands(next)
+		}
+		require.Equal(t, []int{0}, r.heartbeat(clientA, ofA(1)).Absent, next)
+		require.Empty(t, r.heartbeat(clientB, next).Absent)
+		r.leave(ofA(1))
+		r.leave(ofB(1))
+		r.requireQueue(next)
+	}
+	// What the dead have left goes when the next queue begins.
+	r.s.Do(t, "DEL", queue("k"))
+	r.waits(ofB(9))
+	r.requireQueue(ofB(9))
+}
+
+func TestHeartbeatMovesScoresForwardOnly(t *testing.T) {
+	r := newHarness(t)
+	r.hold()
+	r.waits(ofA(1), ofA(2), ofA(3), ofB(1))
+	now := serverMillis(t, r.s)
+	for owner, ahead := range map[string]int64{ofA(1): 100_000, ofA(2): 1_400_000, ofA(3): -100_000, ofB(1): 100_000} {
+		r.s.Do(t, "ZADD", scores("k"), decimal(now+ahead), owner)
+	}
+	asked := HeartbeatRequest{Owners: []string{ofA(1), ofA(2), ofA(3), ofA(4)},
+		Ahead: []time.Duration{300 * time.Second, 300 * time.Second, 0, 300 * time.Second}}
+	for range 2 { // repeated, it adds nothing
+		require.Equal(t, HeartbeatReply{Absent: []int{3}}, r.beat(clientA, asked))
+		for owner, want := range map[string]time.Duration{ofA(1): 300, ofA(2): 1400, ofA(3): -100, ofB(1): 100} {
+			require.InDelta(t, want*time.Second, r.ahead(owner), float64(slack), owner)
+		}
+	}
+	r.requireQueue(ofA(1), ofA(2), ofA(3), ofB(1))
+
+	r.beat(clientA, HeartbeatRequest{Owners: []string{ofA(1)}, Ahead: []time.Duration{time.Hour}}) // given when the queue was longer
+	require.InDelta(t, 5*javaWait, r.ahead(ofA(1)), float64(slack))
+}
+
+const week = 7 * 24 * time.Hour
+
+// lasts requires that the queue and its scores expire after about that time.
+func (r *harness) lasts(d time.Duration) {
+	r.t.Helper()
+	for _, key := range []string{queue("k"), scores("k")} {
+		require.InDelta(r.t, d.Milliseconds(), number(r.t, r.s, "PTTL", key), float64(time.Hour.Milliseconds()), key)
+	}
+}
+
+func (r *harness) lastsAnHour() {
+	r.t.Helper()
+	for _, key := range []string{queue("k"), scores("k")} {
+		r.s.Do(r.t, "PEXPIRE", key, decimal(time.Hour.Milliseconds()))
+	}
+}
+
+// A queue of which all waiters die does not stay forever. The first to enter sets an expiry,
+// and a heartbeat that moves scores on moves it on.
+func TestG7_QueuesExpire(t *testing.T) {
+	r := newHarness(t)
+	r.follow(ofA(1), ofB(1))
+	r.lasts(week)
+	r.lastsAnHour()
+	r.waits(ofC(1))
+	r.lasts(time.Hour)
+	r.heartbeat(clientB)
+	r.lasts(time.Hour)
+	r.heartbeat(clientB, ofB(1))
+	r.lasts(week)
+	r.release(ofA(1))
+	r.requireQueue(ofC(1))
+	r.lasts(week)
+}
+
+// Java sets no expiry, so its waiters must not lose their places when none of ours is left to
+// move the expiry on: neither when a waiter of ours gives up, nor when it has been served.
+func TestG7_QueuesOfJavaStay(t *testing.T) {
+	const centuryAlmost = 3_000_000_000_000 * time.Millisecond
+	r := newHarness(t)
+	r.follow(ofA(1), ofB(1))
+	r.javaWaits(ofJ(1))
+	r.lasts(week)
+	r.leave(ofB(1))
+	r.requireQueue(ofJ(1))
+	r.lasts(centuryAlmost)
+
+	r.javaWaits(ofK(1))
+	r.lastsAnHour()
+	r.release(ofA(1))
+	r.requireQueue(ofJ(1), ofK(1))
+	r.lasts(centuryAlmost)
+}
+
+// A queue that Java began expires as well, once one of ours stands in it.
+func TestG7_QueuesThatJavaBeganExpire(t *testing.T) {
+	r := newHarness(t)
+	require.True(t, r.acquire(ofA(1)).OK)
+	r.javaWaits(ofJ(1))
+	r.waits(ofB(1))
+	r.lasts(week)
+}

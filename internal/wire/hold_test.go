@@ -1,0 +1,184 @@
+package wire
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2/server"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// A PTTL that has run down to 0 while the key still stands must not read as
+// "acquired".
+func TestG1_LastMillisecondIsNotAcquired(t *testing.T) {
+	s, n := start(t)
+	for range 20 {
+		s.Do(t, "HSET", "k", ownA, "1")
+		s.Do(t, "PEXPIRE", "k", "3")
+		until(t, func() bool {
+			a := must(n.Acquire(bounded(t), Fencing{}, AcquireRequest{"k", ownB, lease}))(t)
+			require.True(t, a.OK || a.Remaining >= time.Millisecond)
+			return a.OK
+		})
+		require.Equal(t, ownB, must(n.Inspect(bounded(t), "k"))(t).Owner)
+		s.Do(t, "DEL", "k")
+	}
+}
+
+// All or none; a repeat finds what the first has taken.
+func TestAcquireAll(t *testing.T) {
+	s, n := start(t)
+	ctx, keys := bounded(t), []string{"a", "b", "c"}
+	mine, theirs := []string{ownA + "1", ownA + "2", ownA + "3"}, []string{ownB + "1", ownB + "2", ownB + "3"}
+	requireTaken := func(want bool, owners []string) {
+		t.Helper()
+		before := state(t, s)
+		require.Equal(t, want, must(n.AcquireAll(ctx, keys, owners, lease))(t))
+		require.Equal(t, before, state(t, s))
+	}
+	require.True(t, must(n.AcquireAll(ctx, keys, mine, lease))(t))
+	for i, key := range keys {
+		h := must(n.Inspect(ctx, key))(t)
+		require.InDelta(t, lease, h.Remaining, float64(slack))
+		h.Remaining = 0
+		require.Equal(t, holdfast.Status{Held: true, Owner: mine[i], Entries: 1}, h)
+	}
+	requireTaken(true, mine)
+	must(n.Release(ctx, ReleaseRequest{Key: "a", Owner: mine[0], Notify: true}))(t)
+	must(n.Release(ctx, ReleaseRequest{Key: "c", Owner: mine[2], Notify: true, Doubt: true}))(t)
+	requireTaken(false, theirs) // b is held
+	requireTaken(false, mine)   // c's owner has been given up
+}
+
+// A repeat that is refused PEXPIRE gives back what it took, and not what it found.
+func TestF32_AcquireAllRefusedLeavesNothing(t *testing.T) {
+	s, n := start(t)
+	acquired(t, n, "k", ownA)
+	before := state(t, s)
+	s.Do(t, "ACL", "SETUSER", "least", "on", ">secret", "~*", "+@all", "-pexpire")
+	_, err := loggedIn(t, s, "least").AcquireAll(bounded(t), []string{"k", "l", "m"}, []string{ownA, ownA, ownA}, lease)
+	requireRefused(t, "", err)
+	require.Equal(t, before, state(t, s))
+}
+
+// A nested entry and a label touch no expiry, and a release ends all entries.
+func TestSetEntries(t *testing.T) {
+	s, n := start(t)
+	acquired(t, n, "k", ownA)
+	until := expiry(t, s, "k")
+	for _, entries := range []int{2, 3, 3, 1, 7} {
+		require.True(t, must(n.SetEntries(bounded(t), "k", ownA, Entries{Count: entries}))(t))
+		require.Equal(t, entries, must(n.Inspect(bounded(t), "k"))(t).Entries)
+	}
+	own, none := "its own", ""
+	for want, label := range map[string]*string{"its own": &own, "": &none} {
+		require.True(t, must(n.SetEntries(bounded(t), "k", ownA, Entries{2, label}))(t))
+		h := must(n.Inspect(bounded(t), "k"))(t)
+		require.Equal(t, []any{2, want}, []any{h.Entries, h.Label})
+	}
+	require.Equal(t, until, expiry(t, s, "k"))
+	require.Equal(t, ReleaseReply{Ours: true}, must(n.Release(bounded(t), ReleaseRequest{Key: "k", Owner: ownA, Notify: true}))(t))
+	require.Empty(t, state(t, s))
+}
+
+// Whoever is not the owner ends nothing, and wakes nobody.
+func TestG6_OnlyTheOwner(t *testing.T) {
+	s, n := start(t)
+	heard, ctx := listen(t, s), bounded(t)
+	heard.do(heard.conn.B().Psubscribe().Pattern("*{k}*").Build())
+	acquired(t, n, "k", ownA)
+	before := state(t, s)
+	for _, stranger := range []string{ownB, ownA[:len(ownA)-1], ownA + " ", "*", "mode"} {
+		require.Zero(t, must(n.Release(ctx, ReleaseRequest{Key: "k", Owner: stranger, Notify: true}))(t))
+		require.Zero(t, must(n.Release(ctx, ReleaseRequest{Key: "k", Owner: stranger, Notify: true, LastFence: 1}))(t))
+		require.False(t, must(n.SetEntries(ctx, "k", stranger, Entries{Count: 5}))(t))
+		answers := []Answer{Renewed}
+		require.NoError(t, n.Renew(ctx, time.Hour, []string{"k"}, []string{stranger}, answers))
+		require.Equal(t, []Answer{NotOurs}, answers)
+		require.Zero(t, must(n.Release(ctx, ReleaseRequest{Key: "k", Owner: stranger, Notify: true, Doubt: true}))(t))
+		require.EqualValues(t, 1, number(t, s, "DEL", tombstone("k", stranger)))
+		require.Equal(t, before, state(t, s))
+	}
+	heard.requireSaid()
+	require.True(t, must(n.ForceRelease(ctx, "k"))(t))
+	heard.requireSaid(scripts.Channel("k") + " 0")
+	require.False(t, must(n.ForceRelease(ctx, "k"))(t))
+	heard.requireSaid()
+}
+
+// renewals renew on one Redis, and on a node of a quorum, where entries may be told, too.
+func renewals(t *testing.T, n *Redis, vote *Vote) map[string]func(keys, owners []string, entries []Entries, answers []Answer) error {
+	return map[string]func([]string, []string, []Entries, []Answer) error{
+		"plain": func(keys, owners []string, _ []Entries, answers []Answer) error {
+			return n.Renew(bounded(t), lease, keys, owners, answers)
+		},
+		"voted": func(keys, owners []string, entries []Entries, answers []Answer) error {
+			for i := range answers { // those of an earlier call
+				answers[i] = Renewed
+			}
+			counts, err := n.RenewVoted(bounded(t), vote, lease, keys, owners, entries, answers)
+			require.True(t, counts)
+			return err
+		},
+	}
+}
+
+func TestRenewAnswersForEachKey(t *testing.T) {
+	s, n, vote := startActive(t)
+	for name, renew := range renewals(t, n, vote) {
+		s.Do(t, "DEL", "a", "b", "c", "d")
+		acquired(t, n, "b", ownB)
+		s.Do(t, "SET", "c", "a string")
+		before := state(t, s)
+		for _, key := range []string{"a", "d"} {
+			acquired(t, n, key, ownA)
+			s.Do(t, "PEXPIRE", key, "9000")
+		}
+		keys, owners := []string{"a", "b", "c", "free", "d"}, []string{ownA, ownA, ownA, ownA, ownA}
+		answers := []Answer{NotOurs, Renewed, Renewed, Renewed, NotOurs} // of an earlier call
+		require.NoError(t, renew(keys, owners, []Entries{{Count: 3}, {Count: 3}, {Count: 3}, {Count: 3}, {}}, answers))
+		require.Equal(t, []Answer{Renewed, NotOurs, NotOurs, NotOurs, Renewed}, answers)
+		for k, entries := range map[string]int{"a": map[string]int{"plain": 1, "voted": 3}[name], "d": 1} {
+			h := must(n.Inspect(bounded(t), k))(t)
+			require.Equal(t, entries, h.Entries, name)
+			require.InDelta(t, lease, h.Remaining, float64(slack))
+			s.Do(t, "DEL", k)
+		}
+		require.Equal(t, before, state(t, s), "nothing else is touched, nor created again")
+	}
+}
+
+// What Redis refuses for one key leaves that one unanswered and is the error.
+func TestRenewRefused(t *testing.T) {
+	s, n, vote := startActive(t)
+	acquired(t, n, "k", ownA)
+	s.Do(t, "ACL", "SETUSER", "default", "-pexpire")
+	for name, renew := range renewals(t, n, vote) {
+		answers := []Answer{Renewed, Renewed}
+		err := renew([]string{"k", "free"}, []string{ownA, ownA}, make([]Entries, 2), answers)
+		require.Regexp(t, "can't run this command|ACL failure in script", err.Error())
+		require.Equal(t, Refused, OutcomeOf(err))
+		require.Equal(t, []Answer{Unanswered, NotOurs}, answers, name)
+	}
+}
+
+// The embedded server's clock goes on while a script runs: the lock that the script has found expires under it.
+func TestExpiredDuringAScript(t *testing.T) {
+	m, n := embedded(t)
+	m.ClockTTL(true)
+	var slow atomic.Bool
+	m.Server().SetPreHook(func(_ *server.Peer, command string, _ ...string) bool {
+		if command == "HRANDFIELD" && slow.Load() {
+			time.Sleep(600 * time.Millisecond)
+		}
+		return false
+	})
+	must(n.Acquire(bounded(t), Fencing{}, AcquireRequest{"k", ownA, 500 * time.Millisecond}))(t)
+	slow.Store(true)
+	got := must(n.Acquire(bounded(t), Fencing{}, AcquireRequest{"k", ownB, time.Second}))(t)
+	require.LessOrEqual(t, got.Remaining, time.Millisecond, "taken, or to be asked for again at once")
+}

@@ -1,0 +1,134 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// Scan reads the names of what may be locks, on one server.
+type Scan struct {
+	Server string // its address; "" if there is only one
+	// Page reads the names behind a cursor, which begins with 0. It keeps Redis from other calls
+	// for less than a millisecond.
+	Page func(ctx context.Context, cursor uint64) (Page, error)
+}
+
+// Page is some names, perhaps not for the first time.
+type Page struct {
+	Names []string
+	Next  uint64 // the cursor of the next page; 0: there is none
+}
+
+// pageSize is how many names Redis looks at for a page, of whatever type.
+const pageSize = "1000"
+
+// Scans returns a Scan for each server that has keys, for the names that match a pattern as of
+// SCAN. A Scan yields each name that is there throughout, unless its server restarts, or its
+// slot moves.
+func (r *Redis) Scans(ctx context.Context, match string) ([]Scan, error) {
+	return r.scans(ctx, match, "hash")
+}
+
+// scans is Scans for keys of that type.
+func (r *Redis) scans(ctx context.Context, match, of string) ([]Scan, error) {
+	if r.Cluster == nil {
+		client := r.client
+		if nodes := slices.Collect(maps.Values(client.Nodes())); len(nodes) == 1 {
+			client = nodes[0] // it never changes to another server, where the cursor would mean nothing
+		}
+		return []Scan{r.scan("", client, match, of)}, nil
+	}
+	if err := r.Cluster.Refresh(ctx); err != nil {
+		return nil, unasked(err)
+	}
+	var scans []Scan
+	nodes := r.client.Nodes()
+	for _, addr := range r.Cluster.Masters() {
+		scans = append(scans, r.scan(addr, nodes[addr], match, of))
+	}
+	return scans, nil
+}
+
+var errNotKnown = notAsked{errors.New("the client does not know this master yet")}
+
+func (r *Redis) scan(server string, client rueidis.Client, match, of string) Scan {
+	return Scan{server, func(ctx context.Context, cursor uint64) (Page, error) {
+		if client == nil {
+			return Page{}, errNotKnown
+		}
+		// rueidis does not repeat what is Arbitrary: a server that has restarted has other cursors.
+		cmd := r.client.B().Arbitrary("SCAN", strconv.FormatUint(cursor, 10), "MATCH", match, "COUNT", pageSize, "TYPE", of)
+		reply, err := client.Do(ctx, cmd.Build()).AsScanEntry()
+		if err != nil {
+			return Page{}, r.allowed(0, r.callError(ctx, err))
+		}
+		return Page{slices.DeleteFunc(reply.Elements, func(name string) bool {
+			return CheckKey(name) != nil || r.BySlot() && !oneSlot(name)
+		}), reply.Cursor}, nil
+	}}
+}
+
+var literal = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
+
+// Literal returns the pattern that matches text and nothing else.
+func Literal(text string) string { return literal.Replace(text) }
+
+// InspectEach does what Inspect does for each of names, some hundred at most, and returns a
+// result for each. It costs one round trip to each server.
+func (r *Redis) InspectEach(ctx context.Context, names []string) ([]Result[holdfast.Status], error) {
+	return r.inspectEach(ctx, inspect, names, func(name string) []string { return []string{name} }, parseStatus)
+}
+
+// inspectEach runs s for each of names, as a call of its own among those of others. It asks again
+// for what a server does not accept, as the server does not know s yet or a slot moves.
+func (r *Redis) inspectEach(ctx context.Context, s script, names []string, keys func(name string) []string, parse parser[holdfast.Status]) ([]Result[holdfast.Status], error) {
+	results := make([]Result[holdfast.Status], len(names))
+	use := func(i int, m rueidis.RedisMessage, err error) error {
+		results[i].Value, results[i].Err = parse(m, err)
+		if OutcomeOf(results[i].Err) == Refused {
+			return nil
+		}
+		return results[i].Err
+	}
+	open := make([]int, len(names)) // indexes
+	for i := range open {
+		open[i] = i
+	}
+	for len(open) > 0 {
+		cmds := make(rueidis.Commands, len(open))
+		for at, i := range open {
+			cmd := r.client.B().Evalsha().Sha1(s.sha)
+			if k := keys(names[i]); r.Cluster == nil {
+				cmds[at] = cmd.Numkeys(int64(len(k))).Arg(k...).Build()
+			} else {
+				cmds[at] = cmd.Numkeys(int64(len(k))).Key(k...).Build()
+			}
+		}
+		var again []int
+		for at, reply := range r.client.DoMulti(ctx, cmds...) {
+			m, err := reply.ToMessage()
+			if noScript(err) || changing(err) {
+				again = append(again, open[at])
+			} else if err := use(open[at], m, r.allowed(rightHash, r.callError(ctx, err))); err != nil {
+				return nil, err
+			}
+		}
+		if open = again; len(open) > 0 { // alone, and then the others, as the server knows s
+			k := keys(names[open[0]])
+			m, err := r.invoke(ctx, s, len(k), k...)
+			if err := use(open[0], m, err); err != nil {
+				return nil, err
+			}
+			open = open[1:]
+		}
+	}
+	return results, nil
+}

@@ -1,0 +1,58 @@
+package wire
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// script is the text that Redis runs, and the SHA-1 by which Redis knows it.
+type script struct {
+	text, sha string
+	sharded   *script // with the shard channels of a Redis Cluster; nil: it has no channels
+	each      *script // does with each of many locks what this one does with one; nil: there is none
+	renews    bool    // holds, of several keys perhaps; set by renewEach
+	shows     bool    // labels, which stand in its reply; set by showing
+}
+
+// onShards is the script for shard channels.
+func (s script) onShards() script {
+	if s.sharded == nil {
+		return s
+	}
+	return *s.sharded
+}
+
+// sources are the texts of all scripts by their names; immutable.
+var sources = scripts.Scripts()
+
+// load returns the script with the name.
+func load(name string) script {
+	text, known := sources[name]
+	if !known {
+		panic("wire: no script " + name)
+	}
+	s := scriptOf(text)
+	if text, has := sources[name+"/sharded"]; has {
+		sharded := scriptOf(text)
+		s.sharded = &sharded
+	}
+	if _, has := sources[name+"_each"]; has {
+		each := load(name + "_each")
+		s.each = &each
+	}
+	return s
+}
+
+// showing returns the script with the name, which shows labels.
+func showing(name string) script {
+	s := load(name)
+	s.shows = true
+	return s
+}
+
+func scriptOf(text string) script {
+	sum := sha1.Sum([]byte(text))
+	return script{text: text, sha: hex.EncodeToString(sum[:])}
+}

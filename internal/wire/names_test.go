@@ -1,0 +1,144 @@
+package wire
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+func TestNames(t *testing.T) {
+	for key, braced := range map[string]string{"sku:42": "{sku:42}", "{a}b": "{a}b", "a{b": "a{b", "a}b": "{a}b}", " \r\n\x00": "{ \r\n\x00}"} {
+		channel, token := "redisson_lock__channel:"+braced, "redisson_lock_token:"+braced
+		require.Equal(t, channel, scripts.Channel(key))
+		require.Equal(t, "holdfast_gone:"+braced+":o", tombstone(key, "o"))
+		require.Equal(t, token, counter(key))
+		require.Equal(t, "holdfast_permits:"+braced, permitRecord(key))
+		require.Equal(t, "holdfast_permits_channel:"+braced, scripts.SemaphoreChannel(key))
+		require.Equal(t, "redisson_lock_queue:"+braced, queue(key))
+		require.Equal(t, []string{
+			key, "redisson_lock_queue:" + braced, "redisson_lock_timeout:" + braced, "holdfast_heartbeat:" + braced, token,
+		}, appendFairKeys(nil, key))
+		f := NewFair(NewRedis(nil), FairSettings{Client: "client"})
+		require.Equal(t, channel+":client", f.Inbox(key))
+		require.Equal(t, channel+":client:7", f.OwnerChannel(key, "client:7"))
+	}
+}
+
+// tag is the part of a key that Cluster hashes, as Redis' own page says.
+func tag(key string) string {
+	if _, rest, ok := strings.Cut(key, "{"); ok {
+		if tag, _, ok := strings.Cut(rest, "}"); ok && tag != "" {
+			return tag
+		}
+	}
+	return key
+}
+
+func scores(key string) string     { return check.Named(check.ScoresPrefix, key) }
+func heartbeats(key string) string { return check.Named(check.HeartbeatsPrefix, key) }
+func channels(key string) string   { return scripts.Channel(key) + ":" }
+
+func FuzzNames(f *testing.F) {
+	for _, key := range []string{"a", "{a}b", "a{b", "a}b", "{}a", "a{b}{c}", "\x00\r\n", ""} {
+		f.Add(key, ownA)
+	}
+	f.Fuzz(func(t *testing.T, key, owner string) {
+		names := append(appendFairKeys(nil, key)[1:], permitRecord(key), scripts.Channel(key), scripts.SemaphoreChannel(key), tombstone(key, owner))
+		// Redisson's rule keeps a slot together unless the key has braces
+		// without being a proper hash tag.
+		if key != "" && (!strings.ContainsAny(key, "{}") || tag(key) != key) {
+			for _, name := range names {
+				require.Equal(t, tag(key), tag(name))
+			}
+		}
+		for _, name := range names {
+			require.Contains(t, name, key)
+			require.NotEqual(t, key, name)
+		}
+		for _, name := range names[:5] {
+			require.Error(t, CheckKey(name))
+		}
+		if err := CheckKey(key); err != nil {
+			require.Equal(t, Refused, OutcomeOf(err))
+		}
+	})
+}
+
+// everyName is every name in Redis that belongs to key.
+func everyName(key string) []string {
+	names := []string{key}
+	ids := []string{ownA, ownB, "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01:1", "0123456789abcdef0123456789abcdef"}
+	before, after := check.Braces(key)
+	for _, id := range ids {
+		names = append(names, before[1:]+key+after+":"+id+check.ReadHolds+":0")
+	}
+	for _, h := range check.Helpers {
+		if !h.Each {
+			names = append(names, check.Named(h.Prefix, key))
+			continue
+		}
+		for _, id := range ids {
+			names = append(names, check.Named(h.Prefix, key)+":"+id)
+		}
+	}
+	return names
+}
+
+// No two keys have a name in common, and no key is a name of another.
+func TestG1_NamesOfKeysNeverMeet(t *testing.T) {
+	pieces := []string{"{", "}", ":", "a", "ab", "1", ownA, "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01", check.ReadHolds, marker, scripts.Channel("a")}
+	for _, h := range check.Helpers {
+		pieces = append(pieces, h.Prefix+":")
+	}
+	taken, met := map[string]string{marker: "a node"}, map[string]bool{}
+	accepted, refused := 0, 0
+	keys := []string{""}
+	for range 4 {
+		var longer []string
+		for _, key := range keys {
+			for _, piece := range pieces {
+				longer = append(longer, key+piece)
+			}
+		}
+		for _, key := range longer {
+			if met[key] {
+				continue
+			}
+			met[key] = true
+			if CheckKey(key) != nil {
+				refused++
+				continue
+			}
+			accepted++
+			for _, name := range everyName(key) {
+				if other, ok := taken[name]; ok {
+					require.Equal(t, other, key, name)
+				}
+				taken[name] = key
+			}
+		}
+		keys = longer
+	}
+	require.Greater(t, accepted, 10000)
+	require.Greater(t, refused, 10000)
+}
+
+func TestF8_KeysOfOtherLocks(t *testing.T) {
+	for _, key := range []string{
+		marker, "{k}", "{a}b}", "{:}", "redisson_lock_token:{k}", "redisson_lock_queue:{k}", "redisson_lock_timeout:{a}:b",
+		"holdfast_heartbeat:{k}", "holdfast_gone:{k}:" + ownA, "redisson_unlock_latch:{k}:0123456789abcdef0123456789abcdef",
+		"{k}:3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01:1:rwlock_timeout:1", "redisson_lock_queue:", "holdfast_heartbeat:k",
+	} {
+		require.Error(t, CheckKey(key), key)
+	}
+	for _, key := range []string{
+		"{}", "{", "}", "{k", "k}", "{k}b", "a{k}", "{{k}}", "{a}{b}", "holdfast_nodes", "holdfast_node:1", "holdfast_heartbeat",
+		"redisson_lock_tokens:{k}", "holdfast", "r", "h", ":rwlock_timeout", "rwlock_timeout:1",
+	} {
+		require.NoError(t, CheckKey(key), key)
+	}
+}

@@ -1,0 +1,250 @@
+package wire
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func TestCheckMarksAFreshNode(t *testing.T) {
+	s, n := start(t)
+	reply := unvoted(t, n, Mark, "")
+	require.True(t, reply.Marked)
+	require.Equal(t, ofThree(longest), reply.Deployment)
+	require.Equal(t, "noeviction", reply.Policy)
+	require.Regexp(t, `^\d+\.\d+\.\d+$`, reply.Version)
+	require.Equal(t, must(n.runID(bounded(t)))(t), reply.RunID)
+	// The longest lease and a hundredth for each of two clocks, and 2 ms.
+	require.InDelta(t, longest.Milliseconds()*102/100+2, reply.Left.Milliseconds(), slackMillis)
+
+	before := state(t, s)
+	for _, how := range []CheckMode{Mark, Observe, Activate} {
+		again := unvoted(t, n, how, "")
+		require.False(t, again.Marked)
+		require.Equal(t, reply.Incarnation, again.Incarnation)
+		require.Positive(t, again.Left)
+	}
+	require.Equal(t, before, state(t, s))
+}
+
+func TestQuarantineEnds(t *testing.T) {
+	s, n := start(t)
+	const short = 200 * time.Millisecond
+	began := time.Now()
+	var vote *Vote
+	until(t, func() (has bool) {
+		_, vote, has = checkedFor(t, n, Mark, short, "")
+		return has
+	})
+	require.GreaterOrEqual(t, time.Since(began), short*102/100+time.Millisecond)
+	require.True(t, must(acquireVoted(n, bounded(t), vote, "k", ownA, false))(t).OK)
+
+	// The margin, where it can be seen.
+	s.Do(t, "DEL", marker)
+	unvoted(t, n, Mark, "")
+	forge(t, s, wordSince, decimal(serverMicros(t, s)/1000-longest.Milliseconds()))
+	require.InDelta(t, longest*2/100, unvoted(t, n, Mark, "").Left, float64(slack))
+}
+
+// A marker that is not this boot's, this replication ID's or the past's is no vote, and is
+// replaced by a quarantine; telling and activating leave it.
+func TestGuard_MarkerChecks(t *testing.T) {
+	s, n := start(t)
+	other := strings.Repeat("a", 40)
+	forged := func(word int, to string) func() { return func() { forge(t, s, word, to) } }
+	text := func(text string) func() { return func() { s.Do(t, "SET", marker, text) } }
+	for name, change := range map[string]func(){
+		"other boot":               forged(wordRun, other),
+		"other replID":             forged(wordReplID, other),
+		"clock stepped back":       func() { forge(t, s, wordSince, decimal(serverMicros(t, s)/1000+60_000)) },
+		"no boot":                  forged(wordRun, "-"),
+		"incarnation that is none": forged(wordIncarnation, "xyz"),
+		"time before all":          forged(wordSince, "-1"),
+		"no longest lease":         forged(wordLongest, "x"),
+		"word too many":            forged(wordLongest, "3600000 1"),
+		"no number of nodes":       forged(wordNodes, ""),
+		"nothing in it":            text(""),
+		"foreign text":             text("'; return 1 --"),
+		"foreign text, ended":      text("'\n return 1 --\n"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.Do(t, "FLUSHALL")
+			vote := activated(t, n)
+			change()
+			forged := markerOf(t, s)
+			requireNoVote(t, s, n, vote)
+
+			for _, how := range []CheckMode{Observe, Activate} {
+				incarnation, _, _ := strings.Cut(forged, " ")
+				reply, new, err := n.CheckNode(bounded(t), how, newIncarnation(), ofThree(longest), incarnation)
+				require.True(t, new == nil && !reply.Marked)
+				require.True(t, reply.Left != 0 || OutcomeOf(err) == Refused, err)
+				require.Equal(t, forged, markerOf(t, s), how)
+			}
+
+			reply := unvoted(t, n, Mark, "")
+			require.True(t, reply.Marked)
+			require.InDelta(t, longest*102/100, reply.Left, float64(slack))
+			require.NotEqual(t, forged, markerOf(t, s))
+			requireNoVote(t, s, n, vote)
+		})
+	}
+}
+
+// What other clients hold may be as long as they said.
+func TestGuard_LongestLease(t *testing.T) {
+	s, n, _ := startActive(t)
+	before := markerOf(t, s)
+	for mine, want := range map[time.Duration]time.Duration{longest / 2: longest, 2 * longest: 2 * longest} {
+		s.Do(t, "SET", marker, before)
+		reply, _, _ := checkedFor(t, n, Mark, mine, "")
+		require.Equal(t, longest, reply.MaxLease)
+		require.Equal(t, before, markerOf(t, s))
+
+		forge(t, s, wordRun, strings.Repeat("a", 40))
+		reply, _, has := checkedFor(t, n, Mark, mine, "")
+		require.True(t, reply.Marked && !has)
+		require.Equal(t, want, reply.MaxLease)
+		require.InDelta(t, want*102/100, reply.Left, float64(slack))
+	}
+}
+
+func TestActivate(t *testing.T) {
+	s, n := start(t)
+	require.Empty(t, unvoted(t, n, Activate, newIncarnation()).Incarnation)
+	require.Empty(t, state(t, s), "no marker, nothing to activate")
+
+	began := unvoted(t, n, Mark, "").Incarnation
+	begun := markerOf(t, s)
+	for _, of := range []string{"none", newIncarnation(), began[1:], began + "0"} {
+		require.False(t, unvoted(t, n, Activate, of).Marked)
+		require.Equal(t, begun, markerOf(t, s))
+	}
+	reply, vote, has := checkedFor(t, n, Activate, longest, began)
+	require.True(t, has && reply.Marked)
+	require.Zero(t, reply.Left)
+	require.NotEqual(t, began, reply.Incarnation)
+
+	activated := markerOf(t, s)
+	require.Regexp(t, `^[0-9a-f]+ [0-9a-f]{40} [0-9a-f]{40} 0 3600000 3$`, activated)
+	lasts(t, s, "holdfast_node", -1)
+	reply, again, _ := checkedFor(t, n, Activate, longest, began) // the reply was lost
+	require.Equal(t, vote, again)
+	require.False(t, reply.Marked)
+	require.Equal(t, activated, markerOf(t, s))
+}
+
+// The scripts are loaded only into the process that was checked.
+func TestGuard_RestartInTheMiddleOfACheck(t *testing.T) {
+	redistest.NeedRedis7(t, keepsScripts)
+	s, admin, vote := startActive(t, "--appendonly", "yes", "--appendfsync", "always")
+	require.True(t, must(acquireVoted(admin, bounded(t), vote, "k", ownA, false))(t).OK)
+	client := s.Client(t)
+	n := NewRedis(interrupted{client, func() {
+		s.Restart()
+		until(t, func() bool { // the client is as good as new
+			return client.Do(bounded(t), client.B().Ping().Build()).Error() == nil
+		})
+	}})
+	_, none, err := n.CheckNode(bounded(t), Mark, newIncarnation(), ofThree(longest), "")
+	require.Error(t, err)
+	require.True(t, none == nil)
+	m := s.Do(t, "SCRIPT", "EXISTS", vote.acquire.sha)
+	require.Equal(t, []int64{0}, must(m.AsIntSlice())(t))
+}
+
+// interrupted does something before each SCRIPT command of a dedicated connection.
+type interrupted struct {
+	rueidis.Client
+	before func()
+}
+
+func (c interrupted) Dedicate() (rueidis.DedicatedClient, func()) {
+	conn, done := c.Client.Dedicate()
+	return interruptedConn{conn, c.before}, done
+}
+
+type interruptedConn struct {
+	rueidis.DedicatedClient
+	before func()
+}
+
+func (c interruptedConn) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+	if cmd.Commands()[0] == "SCRIPT" {
+		c.before()
+	}
+	return c.DedicatedClient.Do(ctx, cmd)
+}
+
+// The embedded server has no run id, so nothing tells that it restarted: it gets no vote, however
+// long it has been marked.
+func TestGuard_NeedsARunID(t *testing.T) {
+	m, n := embedded(t)
+	for range 2 {
+		reply, _, has := checkedFor(t, n, Mark, time.Millisecond, "")
+		require.Negative(t, reply.Left)
+		require.False(t, has)
+		m.FastForward(time.Second)
+	}
+}
+
+// embedded is a node on the embedded server.
+func embedded(t *testing.T) (*miniredis.Miniredis, *Redis) {
+	t.Helper()
+	m := miniredis.RunT(t)
+	client := must(rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{m.Addr()}, ForceSingleClient: true, DisableCache: true}))(t)
+	t.Cleanup(client.Close)
+	return m, NewRedis(client)
+}
+
+// What the node says is no more than words between quotes.
+func TestVoteTextIsSafe(t *testing.T) {
+	before, after, named := strings.Cut(quorumAcquire.text, blankVote)
+	require.True(t, named)
+	for _, text := range []string{"'", "\\", "\n", "\r", "]]", "'; return 1 --", "\x00", "é"} {
+		rest, whole := strings.CutPrefix(newVote("a b"+text+"c", "master_replid:"+text).acquire.text, before)
+		require.True(t, whole)
+		line, whole := strings.CutSuffix(rest, after)
+		require.True(t, whole)
+		require.Regexp(t, `^local marker, replID = '[a-zA-Z0-9 _:]+', '[a-zA-Z0-9 _:]+'\n$`, line)
+	}
+	shas := []string{quorumAcquire.sha, newVote("m", "r").acquire.sha, newVote("m", "s").acquire.sha, newVote("n", "r").acquire.sha}
+	slices.Sort(shas)
+	require.Len(t, slices.Compact(shas), 4)
+}
+
+// A lock that is there on a node which did not give it is no vote. That it is not
+// there is always true.
+func TestGuard_RenewedCountsOnlyWithTheKnownMarker(t *testing.T) {
+	s, n, vote := startActive(t)
+	acquired(t, n, "k", ownA)
+	requireCounts := func(want bool, v *Vote, what string) {
+		t.Helper()
+		answers := make([]Answer, 2)
+		counts := must(n.RenewVoted(bounded(t), v, lease, []string{"k", "free"}, []string{ownA, ownA}, make([]Entries, 2), answers))(t)
+		require.Equal(t, want, counts, what)
+		require.Equal(t, []Answer{Renewed, NotOurs}, answers, what)
+	}
+	for what, change := range map[string]func(){
+		"none":              func() { s.Do(t, "DEL", marker) },
+		"another's":         func() { forge(t, s, wordRun, "other") },
+		"other incarnation": func() { forge(t, s, wordIncarnation, "abc") },
+		"longer":            func() { s.Do(t, "APPEND", marker, " ") },
+		"empty":             func() { s.Do(t, "SET", marker, "") },
+		"activated anew":    func() { s.Do(t, "DEL", marker); activated(t, n) },
+	} {
+		s.Do(t, "SET", marker, vote.marker)
+		requireCounts(true, vote, "known")
+		change()
+		requireCounts(false, vote, what)
+		requireCounts(true, nil, what) // without a guard
+	}
+}

@@ -1,0 +1,173 @@
+package wire
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// NodeReply is the answer of a quorum's node to one AcquireRequest.
+type NodeReply struct {
+	AcquireReply
+	FenceSource        // if OK and with fencing
+	NoVote      bool   // the node's vote is no longer valid: check the node again
+	Holder      string // of the lock there, if it is another
+	RunID       string // of the server, if that is known; the asker's to fill in
+	Err         error  // Redis refused this one
+}
+
+// FenceSource is what a quorum makes a fence number from.
+type FenceSource struct {
+	Counter int64 // the last number reserved on the node; 0: none
+	Clock   int64 // the server's, in µs
+}
+
+// AcquireVoted does what [Redis.Acquire] does on a node of a quorum, for each of asks by
+// itself, and fills nodeReplies, one for each; if fenced, they contain what the quorum
+// makes a fence number from. vote is of [Redis.CheckNode], or of [Redis.Identify] for a
+// node without restart guard. It never sends a script's text to a guarded node, which
+// might have restarted: it has no vote instead.
+func (r *Redis) AcquireVoted(ctx context.Context, vote *Vote, fenced bool, asks []AcquireRequest, nodeReplies []NodeReply) error {
+	in := forEach(asks, func(in input, a AcquireRequest) input {
+		in = r.acquireInput(in, sentFencing{}, a)
+		if fenced {
+			in.keys = append(in.keys, counter(a.Key))
+		}
+		return in
+	})
+	if in.wrong != nil {
+		return *in.wrong
+	}
+	in.keys = append(in.keys, marker)
+	if !vote.guarded() {
+		m, err := r.run(ctx, quorumAcquire, in)
+		return parseNodeReplies(m, ofOneSlot(err), nodeReplies)
+	}
+	if err := ctx.Err(); err != nil {
+		return notSent{err}
+	}
+	m, err := r.client.Do(ctx, r.eval("EVALSHA", vote.acquire.sha, len(in.keys), append(in.keys, in.args...))).ToMessage()
+	if noScript(err) {
+		setNoVote(nodeReplies)
+		return nil
+	}
+	if byReplica(m, err) {
+		r.redial(ctx)
+	}
+	return parseNodeReplies(m, ofOneSlot(r.allowed(rightHash, explained(err))), nodeReplies)
+}
+
+// ofOneSlot explains the error of a node whose calls must have keys of one slot: the marker is
+// in a different one than most locks.
+func ofOneSlot(err error) error {
+	if crossed(err) {
+		return fmt.Errorf("the server is a node of a Redis Cluster, which can be no node of a quorum: %w", err)
+	}
+	return err
+}
+
+func setNoVote(nodeReplies []NodeReply) {
+	for i := range nodeReplies {
+		nodeReplies[i] = NodeReply{NoVote: true}
+	}
+}
+
+func parseNodeReplies(m rueidis.RedisMessage, err error, nodeReplies []NodeReply) error {
+	if values, bad := array(m, err); bad == nil && len(values) == 1 {
+		if status, bad := integer(values[0], nil); bad == nil && status == -3 {
+			setNoVote(nodeReplies)
+			return nil
+		}
+	}
+	return parseEach(m, err, len(nodeReplies), func(i int, m rueidis.RedisMessage, refused error) (err error) {
+		nodeReplies[i] = NodeReply{Err: refused}
+		if refused == nil {
+			nodeReplies[i], err = parseNodeReply(m)
+		}
+		return err
+	})
+}
+
+// parseNodeReply reads {left, holder}, {0, counter, clock} or what acquire replies.
+func parseNodeReply(m rueidis.RedisMessage) (r NodeReply, err error) {
+	if !m.IsArray() {
+		r.AcquireReply, err = parseAcquired(m, nil)
+		return r, err
+	}
+	values, _ := m.ToArray()
+	switch len(values) {
+	case 2:
+		held, err := parseAcquired(values[0], nil)
+		holder, bad := values[1].ToString()
+		if err != nil || bad != nil || held.Remaining == 0 {
+			return NodeReply{}, errReply
+		}
+		return NodeReply{AcquireReply: held, Holder: holder}, nil
+	case 3:
+		status, err := integer(values[0], nil)
+		counter, err := integer(values[1], err)
+		clock, err := integer(values[2], err)
+		if err != nil || status != 0 || counter < 0 || clock < 1 {
+			return NodeReply{}, errReply
+		}
+		r.OK, r.FenceSource = true, FenceSource{counter, clock}
+		return r, nil
+	}
+	return NodeReply{}, errReply
+}
+
+// RenewVoted does what [Redis.Renew] does on a node of a quorum. counts reports whether its
+// answers Renewed count: they do if the node's marker is still that of vote, if that is of a
+// node with a restart guard. entries are set as by SetEntries, unless their count is 0.
+func (r *Redis) RenewVoted(ctx context.Context, vote *Vote, lease time.Duration, keys, owners []string, entries []Entries, answers []Answer) (counts bool, err error) {
+	clear(answers)
+	counts, err = r.renewVoted(ctx, vote, lease, keys, owners, entries, answers)
+	if !forbidden(err) || len(keys) == 1 {
+		return counts, err
+	}
+	var any atomic.Bool
+	err = apart(len(keys), forbidden, func(i, j int) error {
+		counts, err := r.renewVoted(ctx, vote, lease, keys[i:j], owners[i:j], entries[i:j], answers[i:j])
+		if counts {
+			any.Store(true)
+		}
+		for k := i; !counts && k < j; k++ { // a vote may end between two parts
+			if answers[k] == Renewed {
+				answers[k] = Unanswered
+			}
+		}
+		return err
+	})
+	return any.Load(), err
+}
+
+// renewVoted is one call of RenewVoted.
+func (r *Redis) renewVoted(ctx context.Context, vote *Vote, lease time.Duration, keys, owners []string, entries []Entries, answers []Answer) (counts bool, err error) {
+	args := make([]string, 0, 3*len(keys)+2)
+	args = append(append(args, keys...), marker, millis(lease))
+	for i, owner := range owners {
+		value := "0"
+		if entries[i].Count > 0 {
+			value = r.field(entries[i])
+		}
+		args = append(args, owner, value)
+	}
+	values, err := array(r.invoke(ctx, quorumRenew, len(keys)+1, args...))
+	if err != nil || len(values) != len(keys)+1 {
+		return false, unexpected(err)
+	}
+	present, err := values[0].ToString()
+	if err != nil {
+		return false, errReply
+	}
+	return !vote.guarded() || present == vote.marker, parseAnswers(values[1:], answers)
+}
+
+// WriteFence raises the fence counter of a hold of owner to last; ours is false if
+// the owner does not hold key there. It may be repeated.
+func (r *Redis) WriteFence(ctx context.Context, key, owner string, last int64, expiry time.Duration) (ours bool, err error) {
+	return parseBool(r.invoke(ctx, quorumFence, 2, key, counter(key), owner, decimal(last), millis(expiry)))
+}

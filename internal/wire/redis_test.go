@@ -1,0 +1,129 @@
+package wire
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/cluster"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// A client that is refused what it has been allowed before may be allowed it again, when the
+// change of a password or of a user is through. One that never was has to be mended.
+func TestF39_LapsedRights(t *testing.T) {
+	for _, worked := range []bool{true, false} {
+		for change, code := range map[string]string{"resetpass": "WRONGPASS", "-evalsha": "NOPERM", "-eval": "NOPERM"} {
+			t.Run(fmt.Sprint(change, worked), func(t *testing.T) {
+				s := redistest.Start(t)
+				n, want := plain.user(t, s, nil, "least"), Refused
+				if worked {
+					acquired(t, n.Redis, "k", ownA)
+					want = Unavailable
+				}
+				s.Do(t, "SCRIPT", "FLUSH")
+				s.Do(t, "ACL", "SETUSER", "least", change)
+				s.Do(t, "CLIENT", "KILL", "USER", "least")
+				var err error
+				until(t, func() bool {
+					_, err = n.Acquire(bounded(t), Fencing{}, AcquireRequest{"k", ownA, lease})
+					require.Error(t, err)
+					return strings.HasPrefix(err.Error(), code) // else the cut connection
+				})
+				require.Equal(t, want, OutcomeOf(err))
+				require.Equal(t, worked, Lapsed(err))
+				require.False(t, Permanent(err))
+				require.True(t, Replied(err))
+			})
+		}
+	}
+}
+
+// A right for a command in a script that is missing does not come back by itself, nor does one for
+// a key, see TestF32_LeastRights.
+func TestF32_MissingRightsDoNotLapse(t *testing.T) {
+	s := redistest.Start(t)
+	n := plain.user(t, s, nil, "least")
+	acquired(t, n.Redis, "k", ownA)
+	s.Do(t, "ACL", "SETUSER", "least", "-hset")
+	s.Do(t, "DEL", "k")
+	_, err := n.Acquire(bounded(t), Fencing{}, AcquireRequest{"k", ownA, lease})
+	require.Equal(t, Refused, OutcomeOf(err))
+	require.False(t, Permanent(err))
+}
+
+// A client that was closed says so for good, and not that it has gone over to another server.
+func TestClosedClientIsRefused(t *testing.T) {
+	for name, client := range map[string]rueidis.Client{
+		"one server": redistest.Start(t).Client(t),
+		"Sentinel":   redistest.StartSentinels(t).Start(t).Client(t),
+		"Cluster":    redistest.StartCluster(t, 1, 0).Client(t),
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := NewRedis(client)
+			if name == "Cluster" {
+				n = NewRedisWith(client, RedisSettings{Cluster: cluster.New(client)})
+			}
+			acquired(t, n, "k", ownA)
+			client.Close()
+			var err error
+			until(t, func() bool { // a client of a Redis Cluster closes its connections one after the other
+				_, err = n.Acquire(bounded(t), Fencing{}, AcquireRequest{"k", ownA, lease})
+				return OutcomeOf(err) == Refused
+			})
+			require.ErrorIs(t, err, rueidis.ErrClosing)
+		})
+	}
+}
+
+// A replica is known by the whole text of Redis: a label may begin like it.
+func TestF36_ALabelIsNoRefusal(t *testing.T) {
+	for text, is := range map[string]bool{
+		"READONLY You can't write against a read only replica. script: 1, on @user_script:1.": true,
+		"@user_script: 1: -READONLY You can't write against a read only replica.":             true,
+		"READONLY db-1/4711": false,
+		"web-3/4711":         false,
+	} {
+		require.Equal(t, is, isReadOnly(text), text)
+	}
+}
+
+// However often callers come and give up, one call of Dedicate is under way for them, and what it
+// brings is given back, or goes to the next.
+func TestF40_LateConnectionIsGivenBack(t *testing.T) {
+	s := redistest.Start(t)
+	client := s.Client(t, func(o *rueidis.ClientOption) { o.BlockingPoolSize = 1 })
+	var c connections
+	_, giveBack := client.Dedicate()
+	for range 20 {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+		_, err := c.borrow(ctx, client)
+		cancel()
+		require.Equal(t, errNoConnection, err)
+		require.Equal(t, Unavailable, OutcomeOf(err))
+		require.True(t, c.overdue())
+		require.Equal(t, 1, c.asked)
+	}
+	giveBack()
+	until(t, func() bool { return !c.overdue() })
+	for range 2 {
+		conn := must(c.borrow(bounded(t), client))(t)
+		require.NoError(t, conn.Do(bounded(t), conn.B().Ping().Build()).Error())
+		conn.giveBack()
+	}
+}
+
+// A label may read as the refusal of a replica. It is no reason to dial again.
+func TestALabelIsNoRefusalOfAReplica(t *testing.T) {
+	s := redistest.Start(t)
+	r := NewRedisWith(s.Client(t), RedisSettings{Label: readOnly + "replica."})
+	require.True(t, must(r.Acquire(bounded(t), Fencing{}, AcquireRequest{"k", ofA(1), lease}))(t).OK)
+	require.Equal(t, readOnly+"replica.", must(r.Inspect(bounded(t), "k"))(t).Label)
+	_, again := redialed.Load(r.client)
+	require.False(t, again)
+}

@@ -1,0 +1,71 @@
+package wire
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+var (
+	release      = load("release")
+	forceRelease = load("force_release")
+)
+
+// ReleaseReply is the answer to a release.
+type ReleaseReply struct {
+	// Ours: the hold was the owner's and has ended.
+	Ours bool
+	// Listeners is how many subscribers were notified, on this node; -1 if Redis
+	// refused the message. 0 unless Ours.
+	Listeners int
+}
+
+// ReleaseRequest is a hold that is to end.
+type ReleaseRequest struct {
+	Key, Owner string
+	Notify     bool  // notify the channel of a plain lock; false for a failed round of a quorum. The other kinds always notify
+	Doubt      bool  // an acquire of the owner was not answered: for a minute, one that arrives late finds itself Gone
+	LastFence  int64 // if not 0, nor in doubt: the last fence number that was used; those reserved after it are given back
+}
+
+// Release ends a hold with all its entries. If the hold is not there, Ours is false and nothing
+// changes, except that an owner in doubt is given up all the same. It works on a Redis that is out of
+// memory and may be repeated; a repeat cannot tell its own success from a loss.
+func (r *Redis) Release(ctx context.Context, h ReleaseRequest) (ReleaseReply, error) {
+	return parseReleased(r.run(ctx, release, releaseInput(forOne(), h)))
+}
+
+// args returns what release is sent in addition to the key and the owner.
+func (h ReleaseRequest) args() (other, channel, more string, err error) {
+	other, err = h.Key, cmp.Or(CheckKey(h.Key), checkLastFence(h.LastFence))
+	if h.Notify {
+		channel = scripts.Channel(h.Key)
+	}
+	if h.Doubt {
+		other, more = tombstone(h.Key, h.Owner), "tombstone"
+	} else if h.LastFence > 0 {
+		other, more = counter(h.Key), decimal(h.LastFence)
+	}
+	return
+}
+
+// ReleaseEach does what Release does for each of holds by itself, and fills results, one for each.
+func (r *Redis) ReleaseEach(ctx context.Context, holds []ReleaseRequest, results []Result[ReleaseReply]) error {
+	return runEach(ctx, r, release, holds, releaseInput, results, parseReleased)
+}
+
+// releaseInput adds to the input what release is sent.
+func releaseInput(in input, h ReleaseRequest) input {
+	other, channel, more, err := h.args()
+	in.check(err)
+	in.keys, in.args = append(in.keys, h.Key, other), append(in.args, h.Owner, channel, more)
+	return in
+}
+
+// ForceRelease frees key from any holder, and announces that on its channel; existed reports
+// whether it was held. The holder learns of it at its next renewal. What is not a lock stays
+// unchanged and is an error. A repeat may end the hold of an owner that took the key in between.
+func (r *Redis) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
+	return parseBool(r.invokeFor(ctx, key, forceRelease, 1, key, scripts.Channel(key)))
+}

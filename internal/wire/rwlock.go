@@ -1,0 +1,173 @@
+package wire
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+var (
+	rwlockAcquire      = load("rwlock_acquire")
+	rwlockRelease      = load("rwlock_release")
+	rwlockRenew        = load("rwlock_renew")
+	rwlockSetEntries   = load("rwlock_set_entries")
+	rwlockInspect      = showing("rwlock_inspect")
+	rwlockShare        = load("rwlock_share")
+	rwlockForceRelease = load("rwlock_force_release")
+	rwlockWithdraw     = load("rwlock_withdraw")
+)
+
+// WriteSuffix ends the owners of writers.
+const WriteSuffix = ":write"
+
+// RWLock runs the scripts of read/write locks on one Redis, for one client of readers or of
+// writers. Its methods are like those of [Redis].
+type RWLock struct {
+	onRedis
+	client string // the start of its owners, and the name of its wishes; immutable
+}
+
+// NewRWLock returns a RWLock on redis. It does no I/O.
+func NewRWLock(redis *Redis, client string) *RWLock { return &RWLock{onRedis{redis}, client} }
+
+// RWLockAcquireRequest is one hold of a read/write lock that is asked for. A writer's owner ends with
+// WriteSuffix.
+type RWLockAcquireRequest struct {
+	AcquireRequest
+	Beside string        // the writer that calls, beside which a reader takes the lock, without fencing; "": none
+	Wish   time.Duration // for so long the client wishes for the lock if it is refused; 0: it does not wait
+}
+
+// maxWish is the longest wish. One that ends later is from before the server's clock jumped back.
+const maxWish = time.Minute
+
+func checkWish(d time.Duration) error {
+	if d < 0 || d > maxWish || d%time.Millisecond != 0 {
+		return refuse("wish: %v is not a whole number of milliseconds up to %v", d, maxWish)
+	}
+	return nil
+}
+
+// Acquire takes a lock for a reader beside other readers, or for a writer if it is free. If others
+// go first, it changes nothing but the wish of the client. It may be repeated like [Redis.Acquire];
+// Release in doubt undoes what an unanswered call may have done.
+func (r *RWLock) Acquire(ctx context.Context, f Fencing, a RWLockAcquireRequest) (AcquireReply, error) {
+	s := f.sent()
+	return r.redis.runAcquire(ctx, s.parse, rwlockAcquire, r.acquireInput(forOne(), s, a))
+}
+
+// AcquireEach does what Acquire does for each of asks by itself, and fills results, one for each.
+func (r *RWLock) AcquireEach(ctx context.Context, f Fencing, asks []RWLockAcquireRequest, results []Result[AcquireReply]) error {
+	s := f.sent()
+	return runEach(ctx, r.redis, rwlockAcquire, asks, func(in input, a RWLockAcquireRequest) input { return r.acquireInput(in, s, a) }, results, s.parse)
+}
+
+// acquireInput adds to the input what acquire is sent.
+func (r *RWLock) acquireInput(in input, s sentFencing, a RWLockAcquireRequest) input {
+	in.check(checkHold(a.Key, a.Owner, a.Lease), checkWish(a.Wish))
+	if s.reserve != "" && a.Beside != "" {
+		in.check(refuse("fencing: a reader beside a writer has the fence of that one"))
+	}
+	in.keys = append(in.keys, a.Key, tombstone(a.Key, a.Owner), timeout(a.Key, a.Owner), wishes(a.Key), absentKey(a.Key))
+	in.args = append(in.args, a.Owner, millis(a.Lease), r.redis.one, r.client, millis(a.Wish), a.Beside)
+	return in.fenced(s, a.Key)
+}
+
+// RWLockReleaseRequest is a hold of a read/write lock that is to end.
+type RWLockReleaseRequest struct {
+	ReleaseRequest
+	Wish time.Duration // for so long other writers of the client wish for the lock; 0: none waits
+}
+
+// Release ends a hold like [Redis.Release], and wakes those who may take the lock now.
+func (r *RWLock) Release(ctx context.Context, h RWLockReleaseRequest) (ReleaseReply, error) {
+	return parseReleased(r.redis.run(ctx, rwlockRelease, r.releaseInput(forOne(), h)))
+}
+
+// ReleaseEach does what Release does for each of holds by itself, and fills results, one for each.
+func (r *RWLock) ReleaseEach(ctx context.Context, holds []RWLockReleaseRequest, results []Result[ReleaseReply]) error {
+	return runEach(ctx, r.redis, rwlockRelease, holds, r.releaseInput, results, parseReleased)
+}
+
+// releaseInput adds to the input what release is sent.
+func (r *RWLock) releaseInput(in input, h RWLockReleaseRequest) input {
+	other, _, more, err := h.args()
+	in.check(err, checkWish(h.Wish))
+	in.keys = append(in.keys, h.Key, timeout(h.Key, h.Owner), wishes(h.Key), absentKey(h.Key), other)
+	in.args = append(in.args, h.Owner, scripts.RWLockChannel(h.Key), more, r.client, millis(h.Wish))
+	return in
+}
+
+// Renew is [Redis.Renew]. A hold whose field or whose timeout key has gone is NotOurs.
+func (r *RWLock) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
+	return r.redis.renewEach(ctx, renewScript{script: rwlockRenew, more: timeout}, lease, keys, owners, answers)
+}
+
+// SetEntries is [Redis.SetEntries], up to 99 999 entries.
+func (r *RWLock) SetEntries(ctx context.Context, key, owner string, entries Entries) (ours bool, err error) {
+	return r.redis.setEntries(ctx, rwlockSetEntries, entries, owner, key, timeout(key, owner))
+}
+
+// MayShare reports whether later readers of the client may share the hold of owner, a reader: it
+// lives, and no writer waits.
+func (r *RWLock) MayShare(ctx context.Context, key, owner string) (bool, error) {
+	return parseBool(r.redis.invokeFor(ctx, key, rwlockShare, 3, key, timeout(key, owner), wishes(key), owner))
+}
+
+// Inspect returns who holds key: the writer, or else one of the readers, and how many these are.
+func (r *RWLock) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
+	return parseReadWrite(r.redis.invokeFor(ctx, key, rwlockInspect, 2, key, absentKey(key)))
+}
+
+// InspectEach is like that of [Redis].
+func (r *RWLock) InspectEach(ctx context.Context, names []string) ([]Result[holdfast.Status], error) {
+	return r.redis.inspectEach(ctx, rwlockInspect, names, func(name string) []string { return []string{name, absentKey(name)} }, parseReadWrite)
+}
+
+func parseReadWrite(m rueidis.RedisMessage, err error) (holdfast.Status, error) {
+	values, err := array(m, err)
+	if err != nil || len(values) == 0 {
+		return holdfast.Status{}, err
+	}
+	if len(values) != 6 {
+		return holdfast.Status{}, errReply
+	}
+	mode, err := values[0].ToString()
+	readers, wrong := integer(values[1], err)
+	if wrong != nil || readers < 0 || readers > math.MaxInt32 {
+		return holdfast.Status{}, errReply
+	}
+	s, err := statusOf(values[2:])
+	s.Mode, s.Readers = mode, int(readers)
+	return s, err
+}
+
+// ForceRelease frees key from its writer and all readers; see [Redis.ForceRelease].
+func (r *RWLock) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
+	return parseBool(r.redis.invokeFor(ctx, key, rwlockForceRelease, 2, key, absentKey(key), scripts.RWLockChannel(key)))
+}
+
+// Withdraw ends the wish of the client for key, and wakes those who let it go first. It may
+// be repeated.
+func (r *RWLock) Withdraw(ctx context.Context, key string) error {
+	_, err := parseBool(r.redis.invokeFor(ctx, key, rwlockWithdraw, 1, wishes(key), r.client, scripts.RWLockChannel(key)))
+	return err
+}
+
+// timeout returns the key that lasts as long as the owner's hold of the read/write lock key.
+func timeout(key, owner string) string {
+	before, after := check.Braces(key)
+	return before[1:] + key + after + ":" + owner + check.ReadHolds + ":1"
+}
+
+// wishes returns the hash of clients that wait for the read/write lock key.
+func wishes(key string) string { return check.Named(check.WishesPrefix, key) }
+
+// absentKey returns a key that never exists, as the tombstone of no owner; see parts/living.lua.
+func absentKey(key string) string { return tombstone(key, "") }

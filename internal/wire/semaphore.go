@@ -1,0 +1,160 @@
+package wire
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+var (
+	semaphoreAcquire      = load("semaphore_acquire")
+	semaphoreRenew        = load("semaphore_renew")
+	semaphoreRelease      = load("semaphore_release")
+	semaphoreForceRelease = load("semaphore_force_release")
+	semaphoreSetEntries   = load("semaphore_set_entries")
+	semaphoreInspect      = showing("semaphore_inspect")
+	semaphoreResize       = load("semaphore_resize")
+)
+
+// Semaphore runs the scripts of keys that several owners may hold at the same time, on one Redis.
+// Its methods are like those of [Redis].
+type Semaphore struct {
+	onRedis
+	text string // how many permits a key has, in digits; immutable
+}
+
+// NewSemaphore returns a Semaphore on redis, for keys with n permits. It does no I/O.
+func NewSemaphore(redis *Redis, n int) *Semaphore {
+	return &Semaphore{onRedis{redis}, decimal(int64(n))}
+}
+
+// permitRecord returns the hash with the number of permits of key, and with the entries of its owners.
+func permitRecord(key string) string { return check.Named(check.PermitsPrefix, key) }
+
+// Acquire takes one of the permits of a key for an owner, for one lease from now. Otherwise it changes
+// nothing: Remaining is of the lease that ends first, or others have Agreed on another number.
+// It may be repeated like [Redis.Acquire]; Release in doubt undoes what an unanswered call may have
+// done.
+func (p *Semaphore) Acquire(ctx context.Context, a AcquireRequest) (AcquireReply, error) {
+	return p.redis.runAcquire(ctx, parsePermit, semaphoreAcquire, p.acquireInput(forOne(), a))
+}
+
+// AcquireEach does what Acquire does for each of asks by itself, and fills results, one for each.
+func (p *Semaphore) AcquireEach(ctx context.Context, asks []AcquireRequest, results []Result[AcquireReply]) error {
+	return runEach(ctx, p.redis, semaphoreAcquire, asks, p.acquireInput, results, parsePermit)
+}
+
+// acquireInput adds to the input what acquire is sent.
+func (p *Semaphore) acquireInput(in input, a AcquireRequest) input {
+	in.check(checkHold(a.Key, a.Owner, a.Lease))
+	in.keys = append(in.keys, a.Key, permitRecord(a.Key), tombstone(a.Key, a.Owner))
+	in.args = append(in.args, a.Owner, millis(a.Lease), p.text, p.redis.one)
+	return in
+}
+
+// Renew is [Redis.Renew]. A lease that has ended is NotOurs.
+func (p *Semaphore) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
+	return p.redis.renewEach(ctx, renewScript{semaphoreRenew, func(key, _ string) string { return permitRecord(key) }, p.text}, lease, keys, owners, answers)
+}
+
+// Release ends a hold like [Redis.Release].
+func (p *Semaphore) Release(ctx context.Context, h ReleaseRequest) (ReleaseReply, error) {
+	return parseReleased(p.redis.run(ctx, semaphoreRelease, p.releaseInput(forOne(), h)))
+}
+
+// ReleaseEach does what Release does for each of holds by itself, and fills results, one for each.
+func (p *Semaphore) ReleaseEach(ctx context.Context, holds []ReleaseRequest, results []Result[ReleaseReply]) error {
+	return runEach(ctx, p.redis, semaphoreRelease, holds, p.releaseInput, results, parseReleased)
+}
+
+// releaseInput adds to the input what release is sent.
+func (p *Semaphore) releaseInput(in input, h ReleaseRequest) input {
+	other, _, more, err := h.args()
+	in.check(err)
+	in.keys, in.args = append(in.keys, h.Key, permitRecord(h.Key), other), append(in.args, h.Owner, scripts.SemaphoreChannel(h.Key), more)
+	return in
+}
+
+// ForceRelease takes back all permits of key; existed reports whether any was taken. See
+// [Redis.ForceRelease].
+func (p *Semaphore) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
+	return parseBool(p.redis.invokeFor(ctx, key, semaphoreForceRelease, 2, key, permitRecord(key), scripts.SemaphoreChannel(key)))
+}
+
+// SetEntries is [Redis.SetEntries].
+func (p *Semaphore) SetEntries(ctx context.Context, key, owner string, entries Entries) (ours bool, err error) {
+	return p.redis.setEntries(ctx, semaphoreSetEntries, entries, owner, key, permitRecord(key))
+}
+
+// Resize sets how many permits key has, whatever the lockers say, until nobody has used it for a
+// week. It may be repeated.
+func (p *Semaphore) Resize(ctx context.Context, key string, n int) error {
+	if err := cmp.Or(CheckKey(key), unsent(check.Permits(n))); err != nil {
+		return err
+	}
+	_, err := parseBool(p.redis.invokeFor(ctx, key, semaphoreResize, 2, key, permitRecord(key), decimal(int64(n)), scripts.SemaphoreChannel(key)))
+	return err
+}
+
+// Inspect returns who has the permits of key. The Owner is the one whose lease ends first.
+func (p *Semaphore) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
+	return parsePermits(p.redis.invokeFor(ctx, key, semaphoreInspect, 2, key, permitRecord(key)))
+}
+
+// InspectEach is like that of [Redis].
+func (p *Semaphore) InspectEach(ctx context.Context, names []string) ([]Result[holdfast.Status], error) {
+	return p.redis.inspectEach(ctx, semaphoreInspect, names, func(name string) []string { return []string{name, permitRecord(name)} }, parsePermits)
+}
+
+// Scans is [Redis.Scans].
+func (p *Semaphore) Scans(ctx context.Context, match string) ([]Scan, error) {
+	return p.redis.scans(ctx, match, "zset")
+}
+
+// parsePermit is parseAcquired, or reads on which number others have agreed.
+func parsePermit(m rueidis.RedisMessage, err error) (AcquireReply, error) {
+	if err != nil || !m.IsArray() {
+		return parseAcquired(m, err)
+	}
+	values, _ := m.ToArray()
+	if len(values) != 1 {
+		return AcquireReply{}, errReply
+	}
+	agreed, err := integer(values[0], nil)
+	if err != nil || check.Permits(int(agreed)) != nil {
+		return AcquireReply{}, errReply
+	}
+	return AcquireReply{Agreed: int(agreed)}, nil
+}
+
+func parsePermits(m rueidis.RedisMessage, err error) (holdfast.Status, error) {
+	values, err := array(m, err)
+	if err != nil || len(values)%4 != 1 {
+		return holdfast.Status{}, unexpected(err)
+	}
+	permits, err := integer(values[0], nil)
+	if err != nil || permits < 0 || permits > math.MaxInt32 {
+		return holdfast.Status{}, errReply
+	}
+	var first holdfast.Status
+	var all []holdfast.Holder
+	for values = values[1:]; len(values) > 0; values = values[4:] {
+		s, err := statusOf(values[:4])
+		if err != nil {
+			return holdfast.Status{}, err
+		}
+		if all == nil {
+			first = s
+		}
+		all = append(all, holdfast.Holder{Owner: s.Owner, Label: s.Label, Entries: s.Entries, Remaining: s.Remaining})
+	}
+	first.Permits, first.Holders = int(permits), all
+	return first, nil
+}

@@ -1,0 +1,66 @@
+package wire
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A renewal that comes late finds the entry of the lease, perhaps, but brings it not back.
+func TestG1_ALateRenewalRevivesNoPermit(t *testing.T) {
+	s, p := permitted3(t)
+	takes(t, p, ofA(1), ofA(2), ofA(3))
+	over(t, s, ofA(2))
+	answers := make([]Answer, 4)
+	owners := []string{ofA(1), ofA(2), ofA(3), ofB(1)}
+	require.NoError(t, p.Renew(bounded(t), lease, []string{"k", "k", "k", "k"}, owners, answers))
+	require.Equal(t, []Answer{Renewed, NotOurs, Renewed, NotOurs}, answers)
+	require.False(t, must(p.SetEntries(bounded(t), "k", ofA(2), Entries{Count: 1}))(t))
+	require.True(t, must(p.Acquire(bounded(t), AcquireRequest{"k", ofA(2), lease}))(t).Gone)
+	takes(t, p, ofB(1))
+	isFull(t, p, ofB(2))
+	s.Do(t, "DEL", "k")
+	require.NoError(t, p.Renew(bounded(t), lease, []string{"k", "k", "k", "k"}, owners, answers))
+	require.Equal(t, []Answer{NotOurs, NotOurs, NotOurs, NotOurs}, answers)
+	require.EqualValues(t, 0, number(t, s, "EXISTS", "k"))
+}
+
+// Many renewals in one call, of keys that Redis refuses among them.
+func TestRenewPermitsOfManyKeys(t *testing.T) {
+	s, p := permitted3(t)
+	var keys, owners []string
+	for i := range 300 {
+		keys, owners = append(keys, fmt.Sprint("key", i)), append(owners, ofA(i+1))
+		must(p.Acquire(bounded(t), AcquireRequest{keys[i], owners[i], lease}))(t)
+	}
+	s.Do(t, "SET", keys[7], "x")
+	s.Do(t, "DEL", keys[8])
+	answers := make([]Answer, len(keys))
+	require.NoError(t, p.Renew(bounded(t), 2*lease, keys, owners, answers))
+	for i, a := range answers {
+		if i == 7 || i == 8 {
+			require.Equal(t, NotOurs, a)
+			continue
+		}
+		require.Equal(t, Renewed, a, i)
+		lasts(t, s, keys[i], 2*lease)
+	}
+}
+
+// The permits of one key share the cost of its expiry.
+func TestRenewPermitsOfOneKey(t *testing.T) {
+	s, p := permitted3(t)
+	takes(t, p, ofA(1), ofA(2), ofA(3))
+	answers := make([]Answer, 4)
+	s.Do(t, "CONFIG", "RESETSTAT")
+	require.NoError(t, p.Renew(bounded(t), 2*lease, []string{"k", "k", "k", "k"}, []string{ofA(1), ofB(1), ofA(2), ofA(3)}, answers))
+	require.Equal(t, []Answer{Renewed, NotOurs, Renewed, Renewed}, answers)
+	asked := cost(t, s)
+	require.Equal(t, []int{4, 3, 2}, []int{asked["zscore"], asked["zadd"], asked["pexpire"]})
+	lasts(t, s, "k", 2*lease)
+	lasts(t, s, permitRecord("k"), 2*lease)
+	for i := range 3 {
+		require.InDelta(t, serverMillis(t, s)+2*lease.Milliseconds(), number(t, s, "ZSCORE", "k", ofA(i+1)), slackMillis)
+	}
+}
