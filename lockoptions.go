@@ -49,11 +49,11 @@ func WaitAtMost(d time.Duration) LockOption {
 // next heartbeat, up to a fifth of fair.WithWaiterTTL later, or three tenths if the call has just
 // entered. It costs no call to Redis.
 //
-// A place may be too high: the dead count until they are removed, and a heartbeat asks only
-// for the place of the call that has waited longest in this locker. Places that change quickly may
-// be skipped. f should return soon, as the call is not served until it does. If f panics, the call
-// gives up its place. The other kinds have no such queue, and refuse the option; the doubles of
-// holdfasttest have one.
+// A place may be too high: the dead count until they are removed, and a heartbeat asks only for
+// the place of the call that has waited longest in this locker. Places that change quickly may be
+// skipped. f should return soon, as the call is not served until it does, nor does Close return
+// before if the key has been granted to the call. If f panics, the call gives up its place. The
+// other kinds have no such queue, and refuse the option; the doubles of holdfasttest have one.
 func OnPlace(f func(place int)) LockOption {
 	return lockOption(func(o *LockOptions) { o.OnPlace = f })
 }

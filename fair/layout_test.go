@@ -16,7 +16,7 @@ import (
 )
 
 // After each call, all data in Redis and every message are Redisson's, or have a name that
-// Redisson does not use. The tests of scripts have the names of other keys.
+// Redisson does not use. The tests of package wire have the names of other keys.
 func TestLayout(t *testing.T) {
 	const (
 		key, queue, scores  = "sku:42", "redisson_lock_queue:{sku:42}", "redisson_lock_timeout:{sku:42}"

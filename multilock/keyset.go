@@ -54,12 +54,12 @@ func (k KeySet) inOrder(ctx context.Context, opts []holdfast.LockOption) ([]lock
 		}
 		for _, other := range k.parts[:i] {
 			if reflect.ValueOf(p.locker).Comparable() && other.locker == p.locker { // its keys would follow the order of two names
-				return nil, errs.Invalid("multilock: %q and %q are keys of one locker; name all its keys in one call of Keys", other.keys, p.keys)
+				return nil, errs.Invalid("multilock: two calls of Keys are of one locker; name all its keys in one")
 			}
 			if other.orderName == p.orderName {
 				return nil, errs.Invalid("multilock: keys of several lockers need an OrderName for each; two have %q", p.orderName)
 			}
-			if engine.Paired(engine.Of(p.locker), engine.Of(other.locker)) { // as above
+			if engine.Paired(engine.Of(p.locker), engine.Of(other.locker)) { // as of one locker
 				return nil, errs.Invalid("multilock: %q and %q are the halves of one read/write lock; lock keys of one of them", other.orderName, p.orderName)
 			}
 		}

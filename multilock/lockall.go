@@ -153,8 +153,8 @@ func (c *locking) take(ctx context.Context, p lockerKeys) (context.Context, erro
 			return ctx, nil
 		}
 		// The undo after a lost answer is under way; another attempt would meet its keys.
-		over := ctx.Err() != nil || c.wait > 0 && !time.Now().Before(c.until)
-		if over || c.wait == 0 && !errors.Is(err, holdfast.ErrNotAcquired) {
+		over := c.wait > 0 && !time.Now().Before(c.until)
+		if over || (c.wait == 0 || ctx.Err() != nil) && !errors.Is(err, holdfast.ErrNotAcquired) {
 			e.Failed(p.keys[0], err, began)
 			return ctx, errs.Of("lock", p.keys[0], err)
 		}

@@ -29,16 +29,16 @@ func TestLockAll_RefusesWhatHasNoOrder(t *testing.T) {
 			of []string
 		}{Locker: s.plain}
 		for want, call := range map[string]func() error{
-			"no keys":                all(multilock.KeySet{}),
-			"locker is nil":          all(multilock.Keys(nil, "a")),
-			"OrderName for each":     all(keys.And(multilock.Keys(s.queued, "a"))),
-			`two have "x"`:           all(keys.And(multilock.Keys(s.queued, "a")).OrderName("x")),
-			"are keys of one locker": all(keys.OrderName("1").And(multilock.Keys(s.plain, "b").OrderName("2"))),
-			"the halves of one":      all(keys.OrderName("1").And(multilock.Keys(shared.RLocker(), "b").OrderName("2")).And(multilock.Keys(shared, "c").OrderName("3"))),
-			"option is nil":          all(keys, nil),
-			"-1ns is negative":       all(keys, holdfast.WaitAtMost(-1)),
-			"empty":                  all(multilock.Keys(byValue, "a").OrderName("1").And(multilock.Keys(byValue, "").OrderName("2"))),
-			"wait of -1ns is":        func() error { _, err := multilock.TryLockAllFor(s.Context(), keys, -1); return err },
+			"no keys":            all(multilock.KeySet{}),
+			"locker is nil":      all(multilock.Keys(nil, "a")),
+			"OrderName for each": all(keys.And(multilock.Keys(s.queued, "a"))),
+			`two have "x"`:       all(keys.And(multilock.Keys(s.queued, "a")).OrderName("x")),
+			"are of one locker":  all(keys.OrderName("1").And(multilock.Keys(s.plain, "b").OrderName("2"))),
+			"the halves of one":  all(keys.OrderName("1").And(multilock.Keys(shared.RLocker(), "b").OrderName("2")).And(multilock.Keys(shared, "c").OrderName("3"))),
+			"option is nil":      all(keys, nil),
+			"-1ns is negative":   all(keys, holdfast.WaitAtMost(-1)),
+			"empty":              all(multilock.Keys(byValue, "a").OrderName("1").And(multilock.Keys(byValue, "").OrderName("2"))),
+			"wait of -1ns is":    func() error { _, err := multilock.TryLockAllFor(s.Context(), keys, -1); return err },
 			"WaitAtMost is for": func() error {
 				_, err := multilock.TryLockAll(s.Context(), keys, holdfast.WaitAtMost(1))
 				return err

@@ -22,7 +22,7 @@ const (
 )
 
 // After each call, all data in Redis and every message are Redisson's, byte for byte. The tests
-// of scripts have the names of other keys.
+// of package wire have the names of other keys.
 func TestLayout(t *testing.T) {
 	r := locktest.NewLayout(t)
 	ctx := t.Context()

@@ -14,14 +14,8 @@
 // Redis says which owners have permits: a sorted set under the key's own name has a member for each,
 // whose score is the end of its lease on the clock of the server. An owner has its permit while its
 // score is later than that clock. No client's clock counts. A hash, holdfast_permits:{key},
-// has the number of permits, and what people see about the owners. The holder itself knows how long
-// it may trust its lease: until its trusted deadline,
-//
-//	start of the last acquire or renewal that succeeded + lease − margin
-//	margin = lease/100 + 2 ms
-//
-// on the monotonic clock. So a lease ends here before Redis can give the permit to anybody else, as
-// long as clocks advance at rates that differ by at most 1 %. The states of a lease are those of package rlock.
+// has the number of permits, and what people see about the owners. A holder trusts its lease until its
+// trusted deadline; that and the states of a lease are those of package rlock.
 //
 // # The number of permits
 //
@@ -40,10 +34,7 @@
 //     ended, and never brings it back, even if its member is still there.
 //   - A reply is lost: repeating is harmless; an acquire is undone, and a tombstone keeps one that
 //     arrives later from taking a permit.
-//   - A message is lost, the subscription drops: waiters look again when the subscription is
-//     back, at the latest when the first lease should have ended.
-//   - Redis is unavailable: waits ride it out for [holdfast.WithMaxOutage]; holders go on
-//     until their trusted deadlines.
+//   - A message is lost, or Redis is unavailable: as with package rlock.
 //   - Redis loses its memory: others may get permits while holders still trust theirs, until these
 //     holders next renew. If the clock of the server jumps ahead, leases end early there, with the
 //     same effect; if it jumps back, crashed holders keep their permits for longer.

@@ -28,10 +28,9 @@ func (f FuncJob) Run() { f(context.Background()) }
 // the job overlap, and no other begins for the time apart, which counts from shortly before a run
 // begins. The job first takes key + ":due" for the time apart, and then key while it runs, with a
 // lease that is renewed. If the time apart has passed by then, the job is skipped. Close of locks gives
-// both keys back, so call it only when the time apart is over, or not at all: leases end by themselves.
-// Once fails with
-// [holdfast.ErrInvalidArgument] on nil locks or a nil log, on a key that is empty or too long, and on a
-// bad time.
+// both keys back: call it only when no job runs and the time apart is over, or not at all, as leases end
+// by themselves. Once fails with [holdfast.ErrInvalidArgument] on nil locks or a nil log, on a key that is
+// empty or too long, and on a bad time.
 //
 // Choose apart longer than clocks can differ and shorter than the time between two due times,
 // for example half of it; at least 100 ms, in whole milliseconds. If the due times differ

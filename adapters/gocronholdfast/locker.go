@@ -31,8 +31,8 @@ type Locker struct {
 //
 // A job takes the key prefix + its name while it runs, with a lease that is renewed, and
 // prefix + its name + ":due" for the time apart. Give each job a name, [gocron.WithName],
-// that is the same in all processes. Close of locks gives both keys back, so call it only when
-// the time apart is over, or not at all: leases end by themselves.
+// that is the same in all processes. Close of locks gives both keys back: call it only when no
+// job runs and the time apart is over, or not at all, as leases end by themselves.
 //
 // Choose apart longer than clocks can differ and shorter than the time between two due times
 // of a job, for example half of it; at least 100 ms, in whole milliseconds. If the due times

@@ -31,9 +31,10 @@ func finds(t *testing.T, args ...string) (found []finding) {
 		var out, errors strings.Builder
 		status := execute(append([]string{"doctor", "-o", "json"}, args...), nil, &out, &errors)
 		if status == statusAway && n < 2 {
+			t.Log(errors.String())
 			continue
 		}
-		if n > 0 && status != 0 && status != statusHurts {
+		if n > 0 && found != nil && status != 0 && status != statusHurts {
 			break // it has no room for another client so soon
 		}
 		found = nil

@@ -127,7 +127,7 @@ func (r *run) acquire(ctx context.Context, h *hold, o rueidis.ClientOption) (err
 		return err
 	}
 	l, err := r.newLocker(h.client)
-	if err != nil { // l is not nil then
+	if err != nil { // h.locker stays nil: l is a nil pointer in an interface
 		return err
 	}
 	h.locker = l

@@ -160,6 +160,7 @@ func do(t *testing.T, address, input string, args ...string) (out, errors string
 	t.Helper()
 	out, errors, status = once(t, address, input, args...)
 	for tries := 1; status == statusAway && tries < 5; tries++ {
+		t.Log(errors)
 		out, errors, status = once(t, address, input, args...)
 	}
 	return out, errors, status

@@ -121,6 +121,8 @@ func (r *run) prepare(s *server, args []string) (o rueidis.ClientOption, err err
 		return o, fmt.Errorf("--wait: %v is negative", r.wait)
 	case r.killAfter < 0:
 		return o, fmt.Errorf("--kill-after: %v is negative", r.killAfter)
+	case r.maxHold > check.MaxLease || r.killAfter > check.MaxLease:
+		return o, errors.New("--max-hold or --kill-after is longer than 100 years")
 	case r.fenceEnv != "" && !variable.MatchString(r.fenceEnv):
 		return o, fmt.Errorf("--fence-env: %q cannot name a variable", r.fenceEnv)
 	}
@@ -135,11 +137,6 @@ func (r *run) prepare(s *server, args []string) (o rueidis.ClientOption, err err
 	}
 	if r.capped && r.maxHold <= 0 {
 		return o, fmt.Errorf("--max-hold: %v is not greater than zero", r.maxHold)
-	}
-	for name, d := range map[string]time.Duration{"max-hold": r.maxHold, "kill-after": r.killAfter} {
-		if d > check.MaxLease {
-			return o, fmt.Errorf("--%s: %v is longer than %v", name, d, check.MaxLease)
-		}
 	}
 	if o, err = s.options(r.lease); err != nil {
 		return o, err

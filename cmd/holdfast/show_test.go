@@ -28,6 +28,7 @@ func asks(t *testing.T, status int, url, input string, args ...string) (out, err
 		var stdout, stderr strings.Builder
 		got := execute(append(args, "--redis", url), strings.NewReader(input), &stdout, &stderr)
 		if got == statusAway && status != statusAway && tries < 5 {
+			t.Log(stderr.String())
 			continue
 		}
 		require.Equal(t, status, got, stderr.String())

@@ -24,14 +24,11 @@ import (
 	"github.com/holdfast-go/holdfast/rlock"
 )
 
-const (
-	processes = 3
-	interval  = 2 * time.Second
-	apart     = 3 * interval / 4 // longer than clocks differ, shorter than the interval
-)
+const processes = 3
 
 var (
 	runs    = flag.Int("runs", 3, "due times at least")
+	every   = flag.Duration("every", 2*time.Second, "time between due times")
 	lock    = flag.Bool("lock", true, "use the lock; false shows what happens without it")
 	address = flag.String("redis", "", demo.RedisUsage)
 )
@@ -51,13 +48,14 @@ func process(ctx context.Context, number int) error {
 	}
 	// No Close: it would free the due times of jobs that have just begun. They end by themselves.
 	logger := cron.PrintfLogger(logTo{number}) // of errors: what another process runs is no error
-	once, err := cronholdfast.Once(ctx, locker, key(redis, "report"), apart, logger)
+	// The time apart is longer than clocks differ, and shorter than the time between due times.
+	once, err := cronholdfast.Once(ctx, locker, key(redis, "report"), *every*3/4, logger)
 	if err != nil {
 		return err
 	}
 
 	var report cron.Job = cronholdfast.FuncJob(func(ctx context.Context) { // ctx ends if the lock is lost
-		due := time.Now().Truncate(interval).Format(time.TimeOnly)
+		due := time.Now().Truncate(*every).Format(time.TimeOnly)
 		if err := demo.Sleep(ctx, 20*time.Millisecond); err != nil {
 			logger.Error(err, "report")
 			return
@@ -81,11 +79,11 @@ func process(ctx context.Context, number int) error {
 	return nil
 }
 
-// clock is a schedule that is due every interval, by a clock that is late.
+// clock is a schedule that is due every so often, by a clock that is late.
 type clock time.Duration
 
 func (late clock) Next(now time.Time) time.Time {
-	return now.Add(-time.Duration(late)).Truncate(interval).Add(interval + time.Duration(late))
+	return now.Add(-time.Duration(late)).Truncate(*every).Add(*every + time.Duration(late))
 }
 
 type logTo struct{ number int }
@@ -97,8 +95,8 @@ func (l logTo) Printf(format string, args ...any) {
 func key(redis *demo.Redis, what string) string { return "cronjob:" + redis.Run + ":" + what }
 
 func run(ctx context.Context) error {
-	if *runs < 1 {
-		return errors.New("-runs: at least 1")
+	if *runs < 1 || *every < time.Second {
+		return errors.New("-runs and -every: at least 1, and 1s")
 	}
 	redis, err := demo.OpenRedis(*address)
 	if err != nil {
@@ -109,7 +107,7 @@ func run(ctx context.Context) error {
 	for i := range processes {
 		g.Go(func() error { return demo.Run(running, i+1) })
 	}
-	fmt.Printf("A job is due every %v in %d processes.\n", interval, processes)
+	fmt.Printf("A job is due every %v in %d processes.\n", *every, processes)
 	over := errors.New("over")
 	g.Go(func() error {
 		for ready := int64(0); ready < processes; {
@@ -119,8 +117,8 @@ func run(ctx context.Context) error {
 			}
 			ready = n
 		}
-		first := time.Now().Truncate(interval).Add(interval)
-		middle := first.Add(time.Duration(*runs)*interval - interval/2) // between two due times
+		first := time.Now().Truncate(*every).Add(*every)
+		middle := first.Add(time.Duration(*runs)**every - *every/2) // between two due times
 		return cmp.Or(demo.Sleep(running, time.Until(middle)), over)
 	})
 	if err := g.Wait(); err != over {

@@ -21,7 +21,9 @@ const (
 )
 
 // Key returns an error that says what is wrong if key cannot name a lock: it is empty or
-// longer than 1 KiB, or its names would collide with those of another lock.
+// longer than 1 KiB, or its names would collide with those of another lock. So do
+// redisson_lock_queue:{k} and holdfast_node, and also {k}, as Redisson puts braces around k
+// in names. Any other bytes will do.
 func Key(key string) error {
 	if err := Length(key); err != nil {
 		return err

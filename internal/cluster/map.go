@@ -26,12 +26,12 @@ const (
 
 // Map finds the node of a name. All methods may be called concurrently.
 type Map struct {
-	client rueidis.Client // immutable
-	table  atomic.Pointer[table]
+	client  rueidis.Client // immutable
+	table   atomic.Pointer[table]
+	sharded atomic.Pointer[bool] // nil while unknown
 
-	mu      sync.Mutex
-	flight  *flight // guarded by mu; nil if none is under way
-	sharded *bool   // guarded by mu; nil while unknown
+	mu     sync.Mutex
+	flight *flight // guarded by mu; nil if none is under way
 }
 
 // table is immutable.
@@ -156,10 +156,7 @@ func address(host, port rueidis.RedisMessage, asked string) (string, error) {
 // Sharded reports whether the servers have sharded pub/sub: whether one carries out PUBSUB SHARDNUMSUB, as Redisson asks
 // when it connects. It is asked once; without an answer the error is returned, and the next call asks again.
 func (m *Map) Sharded(ctx context.Context) (bool, error) {
-	m.mu.Lock()
-	known := m.sharded
-	m.mu.Unlock()
-	if known != nil {
+	if known := m.sharded.Load(); known != nil {
 		return *known, nil
 	}
 	var sharded bool
@@ -174,9 +171,7 @@ func (m *Map) Sharded(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	m.mu.Lock()
-	m.sharded = &sharded
-	m.mu.Unlock()
+	m.sharded.Store(&sharded)
 	return sharded, nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
+	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/watchdog"
@@ -25,11 +26,6 @@ type Attempt struct {
 	Why       error         // the backend's reason, which matches ErrNotAcquired; nil: it gives none
 	Err       error         // why there is no result: no answer, a refusal, ErrTooLate, or it was not sent
 	Orphan    *Orphan       // what it may have left in Redis; nil: nothing
-}
-
-// retryable reports whether a later attempt may succeed.
-func (a Attempt) retryable() bool {
-	return !wire.OutcomeOf(a.Err).Final()
 }
 
 // Failure is the error of an attempt that did not acquire the key.
@@ -132,11 +128,10 @@ func (e *Engine) Adopt(k *Key, a Attempt, since time.Duration) *holdfast.Lease {
 }
 
 // Occupy makes h the hold of the key and begins its first section, that of w, with the key's mutex
-// held. Another hold is lost for the given reason: Redis has granted the key to h's owner
-// since.
-func (e *Engine) Occupy(h *Hold, w *Waiter, replaced error) *holdfast.Lease {
+// held. Another hold is lost: Redis has granted the key to h's owner since.
+func (e *Engine) Occupy(h *Hold, w *Waiter) *holdfast.Lease {
 	for old := range h.Key.holds() {
-		e.revoke(old, replaced)
+		e.revoke(old, errs.Lost(watchdog.ErrNotOurs))
 	}
 	return e.install(h, holdfast.ByGrant, w.Since)
 }

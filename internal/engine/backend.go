@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/wire"
+	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 // Backend is how a lock kind holds keys in Redis, by their names there. All methods may be
@@ -22,7 +23,7 @@ type Backend interface {
 	// SetEntries sets the owner's entries.
 	SetEntries(ctx context.Context, name, owner string, entries wire.Entries) (ours bool, err error)
 	// Renew extends the expiry of many holds; one answer for each.
-	Renew(ctx context.Context, lease time.Duration, names, owners []string, answers []wire.Answer) error
+	Renew(ctx context.Context, lease time.Duration, names, owners []string, answers []watchdog.Answer) error
 	// Abandoned reports an owner whose hold was lost, or that the engine gives up releasing.
 	// Redis may still have it.
 	Abandoned(name, owner string)

@@ -54,7 +54,7 @@
 //
 // # When a call to Redis fails
 //
-// By its [scripts.Outcome]:
+// By its [wire.Outcome]:
 //
 //	Unavailable  definitely not done: a wait repeats the attempt after a pause, until MaxOutage
 //	Unknown      it may have run: an acquire is undone in the background (its owner leaves a

@@ -182,8 +182,8 @@ func (e *Engine) revoke(h *Hold, reason error) (news bool) {
 	return news
 }
 
-// Terms are what a caller asks of an outermost hold. They have four fields, as Go passes no
-// larger struct in registers, which every lock would pay for.
+// Terms are what a caller asks of an outermost hold. They have four fields, as Go keeps a
+// larger struct in memory, which every lock would pay for.
 type Terms struct {
 	Lease   time.Duration // of the hold
 	MaxHold time.Duration // cap on a renewed hold; 0: none; Fixed: it is never renewed

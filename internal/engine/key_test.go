@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/wire"
+	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 // obedient is a backend and a discipline that release whatever they are told to.
@@ -54,11 +55,10 @@ func TestG1_AKeyHasOneHold(t *testing.T) {
 	require.Equal(t, "second", <-o.released)
 	require.NoError(t, first.Err())
 
-	why := errors.New("granted to another")
 	k.Lock()
-	third := e.Occupy(hold("third"), NewWaiter(Terms{}, nil, 0), why)
+	third := e.Occupy(hold("third"), NewWaiter(Terms{}, nil, 0))
 	k.Unlock()
-	require.ErrorIs(t, first.Err(), why)
+	require.ErrorIs(t, first.Err(), watchdog.ErrNotOurs)
 	require.NoError(t, third.Err())
 	require.True(t, k.HeldBy("third"))
 	require.False(t, k.HeldBy("first"))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/errs"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // Do locks key, runs f with a context that is bound to the lease, and unlocks, even when
@@ -192,7 +193,7 @@ func (e *Engine) whyNotWait(ctx context.Context, k *Key, a Attempt, wait bool) e
 		return errs.WithWait(ctx, a.Failure())
 	case k.closed:
 		return holdfast.ErrClosed
-	case !wait, !a.retryable(), a.Err != nil && *e.MaxOutage == 0:
+	case !wait, wire.OutcomeOf(a.Err).Final(), a.Err != nil && *e.MaxOutage == 0:
 		return a.Failure()
 	case k.full():
 		return holdfast.ErrTooManyWaiters

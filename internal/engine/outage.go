@@ -60,7 +60,7 @@ func (out *Outage) Note(a Attempt) *Outage {
 // Overdue says why w must not wait any longer after a failed attempt: Redis refused it, or
 // did not answer for too long. nil: w may wait.
 func (k *Key) Overdue(w *Waiter, a Attempt, out *Outage) error {
-	if !a.retryable() {
+	if wire.OutcomeOf(a.Err).Final() {
 		return a.Failure()
 	}
 	if min(time.Since(out.since), k.engine.Calls.Now()-w.Since) >= *k.engine.MaxOutage {

@@ -64,7 +64,7 @@ func testExclusion(t *testing.T, s redis) {
 	for _, v := range all {
 		v.begin()
 	}
-	for _, v := range all { // it has started
+	for _, v := range all { // until each has begun
 		v.agent.do(t, command{Op: "ping"})
 	}
 	end := time.Now().Add(length)

@@ -8,15 +8,10 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
-
-// errReplaced ends a lease after Redis has granted its key to another owner of the same
-// locker.
-var errReplaced = errs.Lost(watchdog.ErrNotOurs)
 
 // receive handles a message in the inbox of key. It runs on the connection's reader.
 func (d *queued) receive(name, message string) {
@@ -112,7 +107,7 @@ func (q *queue) occupy(t *ticket, w *engine.Waiter, terms engine.Terms, start ti
 	h := q.in.engine.NewHold(q.key, t.owner, terms, start, reply, state)
 	q.done(t)
 	q.why = nil
-	return q.in.engine.Occupy(h, w, errReplaced)
+	return q.in.engine.Occupy(h, w)
 }
 
 // toConfirm ends a wait with a grant that the waiter's goroutine confirms, unless the wait

@@ -11,16 +11,20 @@ func (q *queue) loop() {
 		now := time.Now()
 		q.checkInbox(now)
 		paused := now.Before(q.pause) && !q.in.engine.Calls.CloseTimedOut()
+		due := !q.due.IsZero() && !now.Before(q.due)
+		enters := q.ready && q.entering == 0 && !paused && q.wanting() && !q.lingering(now)
+		leaves := len(q.leaving) > 0 && !paused && !(q.left && (due || enters)) // in turn, if many leave
+		q.left = false
 		switch {
-		case len(q.leaving) > 0 && !paused:
+		case leaves:
 			list := q.leaving[:min(len(q.leaving), mostEnter)]
 			q.leaving = q.leaving[len(list):]
 			k.Unlock()
 			q.leaveAll(list)
-		case !q.due.IsZero() && !now.Before(q.due):
+		case due:
 			k.Unlock()
 			q.in.sendHeartbeats([]*queue{q})
-		case q.ready && q.entering == 0 && !paused && q.wanting() && !q.lingering(now):
+		case enters:
 			list := q.takeOutside()
 			q.entering++
 			k.Unlock()

@@ -18,12 +18,6 @@ func (q *queue) notePlaces(list []*ticket, reply wire.EnterReply) {
 	q.tellPlaces()
 }
 
-// freed notes that those up to a place, counted as ticket.at, have left Redis' queue.
-func (q *queue) freed(at int) {
-	q.placesFreed = max(q.placesFreed, at)
-	q.tellPlaces()
-}
-
 // placed notes the reply to a heartbeat on the place of a ticket.
 func (q *queue) placed(t *ticket, place int) {
 	if t.at == 0 {

@@ -25,6 +25,7 @@ type queue struct {
 	tickets  map[string]*ticket   // by owner: of waiters that may be in Redis' queue, and of those being confirmed
 	outside  []*ticket            // of waiters that have yet to enter, in their order
 	leaving  []leaver             // owners to be given up
+	left     bool                 // the loop's last call gave up some
 	entering int                  // calls to enter under way
 
 	served      bool           // the last wait ended with a grant
@@ -134,7 +135,8 @@ func (q *queue) drop(t *ticket) {
 // done forgets a ticket that has served its purpose.
 func (q *queue) done(t *ticket) {
 	t.detach()
-	q.freed(t.at)
+	q.placesFreed = max(q.placesFreed, t.at)
+	q.tellPlaces()
 	delete(q.tickets, t.owner)
 	q.served, q.used = true, time.Now()
 }

@@ -2,11 +2,12 @@ package quorum
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
@@ -25,7 +26,7 @@ type standing struct {
 func (n *node) check(ctx context.Context, how wire.CheckMode, of string) (s standing, err error) {
 	for range 2 {
 		if !n.q.Unguarded {
-			s.Standing, s.vote, err = n.script.CheckNode(ctx, how, incarnation(), n.q.deployment(), of)
+			s.Standing, s.vote, err = n.script.CheckNode(ctx, how, strings.ReplaceAll(uuid.NewString(), "-", ""), n.q.deployment(), of)
 		} else if s.vote, err = n.script.Identify(ctx); err == nil {
 			s.RunID = s.vote.RunID()
 		}
@@ -34,13 +35,6 @@ func (n *node) check(ctx context.Context, how wire.CheckMode, of string) (s stan
 		}
 	}
 	return s, err
-}
-
-// incarnation is a random word for a marker.
-func incarnation() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
 }
 
 // standing is a check that changes nothing.
@@ -86,15 +80,6 @@ func (n *node) checkNow(ctx context.Context, check func(context.Context) (standi
 	return detach(calls.After(ctx, max(n.q.NodeTimeout, time.Second)), n, check)
 }
 
-// tooOld is the error of a server that cannot have the restart guard.
-type tooOld struct{}
-
-func (tooOld) Error() string {
-	return "Redis before 7.0 keeps scripts over a restart, which would defeat the restart guard: use WithoutRestartGuard"
-}
-
-func (tooOld) Unwrap() error { return holdfast.ErrOldServer }
-
 // fit says why a node can never vote as it is, or nil.
 func (n *node) fit(reply wire.Standing) error {
 	q := n.q
@@ -104,7 +89,7 @@ func (n *node) fit(reply wire.Standing) error {
 	case reply.RunID == "":
 		return refused(errors.New("the server reports no run id: use WithoutRestartGuard"))
 	case !check.AtLeast(reply.Version, 7, 0):
-		return refused(tooOld{})
+		return refused(worded{"Redis before 7.0 keeps scripts over a restart, which would defeat the restart guard: use WithoutRestartGuard", holdfast.ErrOldServer})
 	case check.Evicts(reply.Policy) && !q.Evicting:
 		return refused(fmt.Errorf("may evict locks: maxmemory-policy is %q, not noeviction", reply.Policy))
 	case reply.MaxLease != q.MaxLease:

@@ -75,8 +75,8 @@ func (q *Quorum) Drain(ctx context.Context, remain func(key string, why error)) 
 		for {
 			ends, hopeless := n.unended()
 			if ctx.Err() != nil || hopeless {
-				for _, j := range ends {
-					remain(j.hold.key, n.failure(j))
+				for key, why := range ends {
+					remain(key, why)
 				}
 				break
 			}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -23,12 +22,14 @@ type Error struct {
 
 func (e *Error) Unwrap() error { return &e.QuorumError }
 
-// heldBy is holdfast.ErrHeld with the label of the holder.
-type heldBy string
+// worded is an error with a text of its own that matches another.
+type worded struct {
+	text string
+	of   error
+}
 
-func (l heldBy) Error() string { return "held by " + errs.Quote(string(l)) }
-
-func (heldBy) Unwrap() error { return holdfast.ErrHeld }
+func (e worded) Error() string { return e.text }
+func (e worded) Unwrap() error { return e.of }
 
 var (
 	errPending = errors.New("has not answered yet")

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/wire"
+	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 // policy has two of the nodes use a policy.
@@ -30,7 +31,7 @@ func TestGuard_PolicyIsSetWhileLockersRun(t *testing.T) {
 		r.policy("volatile-ttl")
 		locktest.Await(t, func() bool {
 			answer, _ := c.renew("warm", ownW)
-			return answer == wire.Unanswered
+			return answer == watchdog.Unanswered
 		})
 		locktest.Await(t, func() bool {
 			_, err := c.get(fresh(ownA))

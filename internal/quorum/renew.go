@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/internal/wire"
+	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 // renewal renews many leases on all nodes, with one call to each.
@@ -31,7 +32,7 @@ type renewal struct {
 // left. In between, Renew leaves it unanswered and repairs the nodes that lack it, and the
 // next renewal finds it there. Renew returns when every hold is decided, or all nodes have
 // answered.
-func (q *Quorum) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []wire.Answer) error {
+func (q *Quorum) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []watchdog.Answer) error {
 	clear(answers)
 	rn := &renewal{
 		q: q, keys: slices.Clone(keys), owners: slices.Clone(owners),
@@ -51,7 +52,7 @@ func (q *Quorum) Renew(ctx context.Context, lease time.Duration, keys, owners []
 		}
 	}
 	rn.repairMissing()
-	if i := slices.Index(answers, wire.Unanswered); i >= 0 {
+	if i := slices.Index(answers, watchdog.Unanswered); i >= 0 {
 		rn.mu.Lock()
 		defer rn.mu.Unlock()
 		for n := range errs {
@@ -69,12 +70,12 @@ func (rn *renewal) ask(n *node, lease time.Duration) error {
 		return n.absence()
 	}
 	type reply struct {
-		answers []wire.Answer
+		answers []watchdog.Answer
 		vote    *wire.Vote // nil: a yes does not count
 	}
 	r, err := call(n, lease, func(ctx context.Context) (reply, error) {
 		vote, _ := n.voting(ctx) // without one, only "not ours" counts
-		r := reply{answers: make([]wire.Answer, len(rn.keys))}
+		r := reply{answers: make([]watchdog.Answer, len(rn.keys))}
 		n.extends()
 		counts, err := n.script.RenewVoted(ctx, vote, lease, rn.keys, rn.owners, rn.entries, r.answers)
 		if counts {
@@ -96,7 +97,7 @@ func (rn *renewal) ask(n *node, lease time.Duration) error {
 	}
 	for i, a := range r.answers {
 		switch {
-		case a == wire.NotOurs:
+		case a == watchdog.NotOurs:
 			rn.no[i] |= 1 << n.index
 			if h := rn.holds[i]; h != nil {
 				h.lacks(n)
@@ -104,7 +105,7 @@ func (rn *renewal) ask(n *node, lease time.Duration) error {
 					n.repair(h)
 				}
 			}
-		case a == wire.Renewed && counts:
+		case a == watchdog.Renewed && counts:
 			rn.yes[i]++
 		}
 	}
@@ -115,16 +116,16 @@ func (rn *renewal) ask(n *node, lease time.Duration) error {
 }
 
 // decide fills in the answers that are known; true if all are.
-func (rn *renewal) decide(answers []wire.Answer) bool {
+func (rn *renewal) decide(answers []watchdog.Answer) bool {
 	rn.mu.Lock()
 	defer rn.mu.Unlock()
 	all := true
 	for i := range answers {
 		switch {
 		case int(rn.yes[i]) >= rn.q.need || planted.OneRenews && rn.yes[i] > 0:
-			answers[i] = wire.Renewed
+			answers[i] = watchdog.Renewed
 		case bits.OnesCount16(rn.no[i]) >= rn.q.lostAt():
-			answers[i] = wire.NotOurs
+			answers[i] = watchdog.NotOurs
 		default:
 			all = false
 		}

@@ -7,17 +7,18 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/wire"
+	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 // renew renews the one hold of owner.
-func (c *client) renew(key, owner string) (wire.Answer, error) {
-	answers := make([]wire.Answer, 1)
+func (c *client) renew(key, owner string) (watchdog.Answer, error) {
+	answers := make([]watchdog.Answer, 1)
 	err := c.Renew(c.t.Context(), lease, []string{key}, []string{owner}, answers)
 	return answers[0], err
 }
 
 // renews renews "k" of ownX, and requires the answer.
-func (c *client) renews(want wire.Answer) {
+func (c *client) renews(want watchdog.Answer) {
 	c.t.Helper()
 	answer, err := c.renew("k", ownX)
 	require.NoError(c.t, err)
@@ -30,7 +31,7 @@ func (c *client) fails() {
 	for range 3 {
 		answer, err := c.renew("k", ownX)
 		require.Error(c.t, err)
-		require.Equal(c.t, wire.Unanswered, answer)
+		require.Equal(c.t, watchdog.Unanswered, answer)
 	}
 }
 
@@ -49,17 +50,17 @@ func (r *harness) onTwo() *client {
 func TestG1_RenewNeedsAQuorum(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, r *harness) {
 		x := r.onTwo()
-		x.renews(wire.Renewed)
+		x.renews(watchdog.Renewed)
 
 		r.do(1, "DEL", "k")
 		x.fails() // one yes, one no and one away
 		r.settles(ownX, "", "")
 		r.client().takes(ownY) // on 1 and 2
 		answer, _ := x.renew("k", ownX)
-		require.NotEqual(t, wire.Renewed, answer)
+		require.NotEqual(t, watchdog.Renewed, answer)
 
 		r.do(0, "DEL", "k")
-		x.renews(wire.NotOurs) // no quorum can be left
+		x.renews(watchdog.NotOurs) // no quorum can be left
 	})
 }
 
@@ -73,7 +74,7 @@ func TestG1_RenewedCountsOnlyWithAVote(t *testing.T) {
 		x.fails()
 		r.do(0, "DEL", "k")
 		r.do(1, "DEL", "k")
-		x.renews(wire.NotOurs)
+		x.renews(watchdog.NotOurs)
 	}
 	t.Run("with another's data", func(t *testing.T) {
 		r := onServers(t)
@@ -106,7 +107,7 @@ func TestRenewFindsTheNewVote(t *testing.T) {
 		x.cutOff(1)
 		_, _ = x.renew("k", ownX)
 		settle()
-		x.renews(wire.Renewed)
+		x.renews(watchdog.Renewed)
 	})
 }
 
@@ -116,12 +117,12 @@ func TestG1_NoRepairWithoutAVote(t *testing.T) {
 		x, _ := r.settled()
 		r.do(2, "FLUSHALL")
 		for range 2 { // one learns that the vote is void, one marks the node
-			x.renews(wire.Renewed)
+			x.renews(watchdog.Renewed)
 			settle()
 		}
 		require.NotEmpty(t, r.markers()[2])
 		r.client().requireNoVote(2)
-		x.renews(wire.Renewed)
+		x.renews(watchdog.Renewed)
 		r.settles(ownX, ownX, "")
 	})
 }
@@ -133,7 +134,7 @@ func TestRepairAfterARenewal(t *testing.T) {
 		x, h := r.settled()
 		r.do(2, "DEL", "k")
 		x.ways[last].HoldReplies(true)
-		renewed := make(chan wire.Answer, 1)
+		renewed := make(chan watchdog.Answer, 1)
 		go func() {
 			answer, _ := x.renew("k", ownX)
 			renewed <- answer
@@ -142,7 +143,7 @@ func TestRepairAfterARenewal(t *testing.T) {
 		require.Equal(t, last == 2, len(renewed) == 1)
 		require.Equal(t, last == 2, h.part(x.nodes[2]).state == present, "as far as known")
 		x.ways[last].HoldReplies(false)
-		require.Equal(t, wire.Renewed, <-renewed)
+		require.Equal(t, watchdog.Renewed, <-renewed)
 		r.settles(ownX, ownX, ownX)
 	})
 }
@@ -159,7 +160,7 @@ func TestG1_F34_RenewalsWithClockFaults(t *testing.T) {
 			x.ways[i].OnRequest(redistest.Always(acquires, redistest.Hold)) // repairs
 		}
 		answer, err := x.renew("k", ownX)
-		require.Equal(t, wire.Unanswered, answer)
+		require.Equal(t, watchdog.Unanswered, answer)
 		require.ErrorContains(t, err, "3 of 5 nodes said yes, 4 are needed")
 		r.settles("", "", ownX, ownX, ownX)
 		for _, way := range x.ways {
@@ -168,12 +169,12 @@ func TestG1_F34_RenewalsWithClockFaults(t *testing.T) {
 		}
 		r.settles(ownX, ownX, ownX, ownX, ownX)
 		r.do(2, "DEL", "k")
-		x.renews(wire.Renewed)
+		x.renews(watchdog.Renewed)
 		r.settles(ownX, ownX, ownX, ownX, ownX)
 		for i := range 3 {
 			r.do(i, "DEL", "k")
 		}
-		x.renews(wire.NotOurs)
+		x.renews(watchdog.NotOurs)
 	})
 }
 
@@ -212,7 +213,7 @@ func TestRefusedSetEntriesLeavesNoTrace(t *testing.T) {
 			way.OwnWords("", true, nil)
 		}
 		r.do(2, "DEL", "k")
-		x.renews(wire.Renewed)
+		x.renews(watchdog.Renewed)
 		require.Equal(t, []string{"2", "2", "2"}, r.entries())
 	})
 }
@@ -222,7 +223,7 @@ func TestRenewalBringsEntries(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, r *harness) {
 		x := r.nested()
 		r.do(2, "HSET", "k", ownX, "1") // as if it had missed it
-		x.renews(wire.Renewed)
+		x.renews(watchdog.Renewed)
 		require.Equal(t, []string{"2", "2", "2"}, r.entries())
 	})
 }
@@ -244,7 +245,7 @@ func TestRepairBringsTheLabel(t *testing.T) {
 			r.do(i, "HSET", "k", ownX, "1 its own")
 		}
 		r.do(2, "DEL", "k")
-		x.renews(wire.Renewed)
+		x.renews(watchdog.Renewed)
 		require.Equal(t, []string{"1 its own", "1 its own", "1 its own"}, r.entries())
 	})
 }

@@ -170,25 +170,18 @@ func (n *node) doAll(jobs []*job) (failed error) {
 	return failed
 }
 
-// unended are the jobs that end holds, those under way among them, and whether no more attempts at them can succeed.
-func (n *node) unended() (ends []*job, hopeless bool) {
+// unended says why the node has not ended holds that are over, by their keys, and whether no more attempts can succeed.
+func (n *node) unended() (why map[string]error, hopeless bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	hopeless = true
+	why, hopeless = make(map[string]error), true
 	for _, j := range append(slices.Collect(maps.Values(n.jobs)), n.doing...) {
 		if j.ends && !j.hold.forgotten(n) {
-			ends = append(ends, j)
+			why[j.hold.key] = fmt.Errorf("%s: %w", n.name, cmp.Or(j.err, errPending))
 			hopeless = hopeless && wire.Permanent(j.err)
 		}
 	}
-	return ends, hopeless
-}
-
-// failure is why a job is not done, with the node's name.
-func (n *node) failure(j *job) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return fmt.Errorf("%s: %w", n.name, cmp.Or(j.err, errPending))
+	return why, hopeless
 }
 
 // lasts reports whether the cause of a failure will last for longer than milliseconds, although

@@ -55,7 +55,8 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	q.rtt.NoteRTT(time.Since(start))
 	for range reAsks {
 		others := r.winsSplit()
-		if len(others) == 0 || !r.pause(ctx) || time.Since(start) >= q.NodeTimeout {
+		pause := time.Duration(q.rtt.Load()) / 2 // for the other rounds to give up
+		if len(others) == 0 || !loop.Sleep(pause, ctx.Done()) || time.Since(start) >= q.NodeTimeout {
 			break // late, the clocks of the first yeses would be compared with those of others
 		}
 		r.ask(ctx, others)
@@ -122,11 +123,6 @@ func (r *round) winsSplit() (others []*node) {
 		}
 	}
 	return others
-}
-
-// pause gives the other rounds time to give up; false if ctx ends before.
-func (r *round) pause(ctx context.Context) bool {
-	return loop.Sleep(time.Duration(r.q.rtt.Load())/2, ctx.Done())
 }
 
 // rank orders owners, the same way everywhere.
@@ -233,7 +229,7 @@ func (r *round) failed() (wire.AcquireReply, error) {
 			continue
 		}
 		if by := errs.HeldBy(""); errors.As(reply.Why, &by) && by != "" {
-			e.Nodes[i].Err = heldBy(by)
+			e.Nodes[i].Err = worded{"held by " + errs.Quote(string(by)), holdfast.ErrHeld}
 		}
 		votes[reply.Holder]++
 		split = split && votes[reply.Holder] < r.q.need

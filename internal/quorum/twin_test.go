@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/locktest"
-	"github.com/holdfast-go/holdfast/internal/wire"
+	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 // An address that leads to the wrong server for a moment costs a vote for that moment, in rounds
@@ -44,7 +44,7 @@ func TestGuard_OneServerTwiceForAMoment(t *testing.T) {
 			named = named || strings.Contains(err.Error(), "clients 1 ("+c.nodes[1].name+") and 2 ("+c.nodes[2].name+") reach the same server")
 			answer, err := c.renew("warm", ownW)
 			require.Error(t, err)
-			require.Equal(t, wire.Unanswered, answer)
+			require.Equal(t, watchdog.Unanswered, answer)
 			require.Less(t, i, 1000)
 		}
 		c.ways[0].Refuse(false)

@@ -68,16 +68,6 @@ func (q *Fair) Leave(ctx context.Context, l wire.LeaveRequest) (wire.FairReply, 
 	return q.leaves.do(ctx, none{}, l)
 }
 
-// SetEntries is [wire.Redis.SetEntries].
-func (q *Fair) SetEntries(ctx context.Context, key, owner string, entries wire.Entries) (bool, error) {
-	return q.redis.SetEntries(ctx, key, owner, entries)
-}
-
-// Renew is [wire.Redis.Renew].
-func (q *Fair) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []wire.Answer) error {
-	return q.redis.Renew(ctx, lease, keys, owners, answers)
-}
-
 // Inbox listens to the grants of key to this locker.
 func (q *Fair) Inbox(key string, receive func(string)) *pubsub.Subscription {
 	return q.subscriber.SubscribeFunc(q.Fair.Inbox(key), receive)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 // confined is a node whose user may not touch keys that begin with "no".
@@ -37,18 +38,18 @@ func TestG9_RenewBesideForbiddenKeys(t *testing.T) {
 	s, admin := start(t)
 	n := confined(t, s)
 	calls := func() int { return cost(t, s)["evalsha"] + cost(t, s)["eval"] }
-	_ = admin.Renew(bounded(t), lease, []string{"ok"}, []string{ownA}, make([]Answer, 1)) // Redis knows the script
+	_ = admin.Renew(bounded(t), lease, []string{"ok"}, []string{ownA}, make([]watchdog.Answer, 1)) // Redis knows the script
 	for _, forbidden := range [][]int{{37}, {0, 99}, {50, 51, 52, 53, 54, 55, 56, 57, 58, 59}} {
 		s.Do(t, "FLUSHALL")
 		keys, owners := mixed(100, forbidden...)
-		want := slices.Repeat([]Answer{Renewed}, 100)
+		want := slices.Repeat([]watchdog.Answer{watchdog.Renewed}, 100)
 		for i, key := range keys {
 			acquired(t, admin, key, ownA)
 			if slices.Contains(forbidden, i) {
-				want[i] = Unanswered
+				want[i] = watchdog.Unanswered
 			}
 		}
-		answers, before := make([]Answer, 100), calls()
+		answers, before := make([]watchdog.Answer, 100), calls()
 		requireRefused(t, "NOPERM", n.Renew(bounded(t), lease, keys, owners, answers), forbidden)
 		require.Equal(t, want, answers)
 		require.LessOrEqual(t, calls()-before, 1+10+10*min(len(forbidden), 2)+4, forbidden)
@@ -57,7 +58,7 @@ func TestG9_RenewBesideForbiddenKeys(t *testing.T) {
 	s.Do(t, "ACL", "SETUSER", "confined", "-evalsha")
 	before := calls()
 	keys, owners := mixed(100)
-	require.ErrorContains(t, n.Renew(bounded(t), lease, keys, owners, make([]Answer, 100)), "NOPERM")
+	require.ErrorContains(t, n.Renew(bounded(t), lease, keys, owners, make([]watchdog.Answer, 100)), "NOPERM")
 	require.Equal(t, 1, calls()-before)
 }
 
@@ -111,12 +112,12 @@ func TestG9_RenewVotedBesideAForbiddenKey(t *testing.T) {
 	for _, k := range keys {
 		acquired(t, admin, k, ownA)
 	}
-	answers := make([]Answer, 30)
+	answers := make([]watchdog.Answer, 30)
 	for _, valid := range []bool{true, false} {
-		want := make([]Answer, 30)
+		want := make([]watchdog.Answer, 30)
 		if valid {
-			want = slices.Repeat([]Answer{Renewed}, 30)
-			want[5] = Unanswered
+			want = slices.Repeat([]watchdog.Answer{watchdog.Renewed}, 30)
+			want[5] = watchdog.Unanswered
 		} else {
 			s.Do(t, "SET", marker, "another")
 		}

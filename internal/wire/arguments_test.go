@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 // The scripts check their arguments themselves, before they write; a fair release its settings
@@ -174,7 +176,7 @@ func TestF8_BadArguments(t *testing.T) {
 	for _, d := range []time.Duration{0, -1, -time.Second, time.Millisecond, 100*time.Millisecond - 1, 30*time.Second + 1,
 		30 * time.Second / 7, 101 * 365 * 24 * time.Hour} {
 		hold("lease", ofA(1), d)
-		refused("lease", checkLease(d), n.Renew(ctx, d, []string{"k"}, []string{ownA}, make([]Answer, 1)))
+		refused("lease", checkLease(d), n.Renew(ctx, d, []string{"k"}, []string{ownA}, make([]watchdog.Answer, 1)))
 	}
 	require.NoError(t, checkLease(100*time.Millisecond))
 	require.NoError(t, checkLease(100*365*24*time.Hour))
@@ -203,6 +205,6 @@ func TestF8_BadArguments(t *testing.T) {
 		refused("owners", f.LeaveEach(ctx, []LeaveRequest{{"a", []string{ofA(3)}, nil}, l}, make([]Result[FairReply], 2)))
 	}
 	one, two := []string{"a"}, []string{"a", "b"}
-	refused("", n.Renew(ctx, lease, nil, nil, nil), n.Renew(ctx, lease, two, one, make([]Answer, 2)), n.Renew(ctx, lease, two, two, make([]Answer, 1)),
+	refused("", n.Renew(ctx, lease, nil, nil, nil), n.Renew(ctx, lease, two, one, make([]watchdog.Answer, 2)), n.Renew(ctx, lease, two, two, make([]watchdog.Answer, 1)),
 		errOf(n.AcquireAll(ctx, two, one, lease)), errOf(n.AcquireAll(ctx, nil, nil, lease)))
 }

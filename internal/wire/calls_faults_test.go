@@ -15,20 +15,21 @@ import (
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 // A replica may not know of a hold yet, and it answers what only reads. So what says that a hold is gone also
 // writes, which it refuses.
 func TestF27_AReplicaEndsNoHold(t *testing.T) {
-	s, n := start(t)
+	s, n, vote := startActive(t)
 	s.Do(t, "REPLICAOF", "127.0.0.1", "1")
 	ctx, keys, owners := bounded(t), []string{"k"}, []string{ofA(1)}
 	entries := Entries{Count: 2}
 	p, rw, f := NewSemaphore(n, 3), NewRWLock(n, clientA), NewFair(n, settingsOf(clientA))
-	renews := func(renew func(context.Context, time.Duration, []string, []string, []Answer) error) error {
-		answers := make([]Answer, 1)
+	renews := func(renew func(context.Context, time.Duration, []string, []string, []watchdog.Answer) error) error {
+		answers := make([]watchdog.Answer, 1)
 		err := renew(ctx, lease, keys, owners, answers)
-		require.Equal(t, []Answer{Unanswered}, answers)
+		require.Equal(t, []watchdog.Answer{watchdog.Unanswered}, answers)
 		return err
 	}
 	for name, err := range map[string]error{
@@ -36,6 +37,10 @@ func TestF27_AReplicaEndsNoHold(t *testing.T) {
 		"renew":                 renews(n.Renew),
 		"semaphore renew":       renews(p.Renew),
 		"rwlock renew":          renews(rw.Renew),
+		"quorum renew": renews(func(ctx context.Context, lease time.Duration, keys, owners []string, answers []watchdog.Answer) error {
+			_, err := n.RenewVoted(ctx, vote, lease, keys, owners, make([]Entries, 1), answers)
+			return err
+		}),
 		"set entries":           errOf(n.SetEntries(ctx, "k", ofA(1), entries)),
 		"semaphore set entries": errOf(p.SetEntries(ctx, "k", ofA(1), entries)),
 		"rwlock set entries":    errOf(rw.SetEntries(ctx, "k", ofA(1), entries)),

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 // client is what calls are made by, and what they are for: a node, the fair queues and the read/write
@@ -53,7 +54,7 @@ var plain = family{
 		"acquire each":        func(c client) error { return c.acquireEach(Fencing{}) },
 		"acquire each fenced": func(c client) error { return c.acquireEach(fencingHour) },
 		"renew": func(c client) error {
-			return c.Renew(c.ctx, lease, []string{c.key}, []string{c.owner}, make([]Answer, 1))
+			return c.Renew(c.ctx, lease, []string{c.key}, []string{c.owner}, make([]watchdog.Answer, 1))
 		},
 		"release": func(c client) error {
 			return errOf(c.Release(c.ctx, ReleaseRequest{Key: c.key, Owner: c.owner, Notify: true}))
@@ -118,7 +119,7 @@ var ofQuorum = family{
 		"acquire unguarded":        func(c client) error { return c.acquireVoted(nil, false) },
 		"acquire unguarded fenced": func(c client) error { return c.acquireVoted(nil, true) },
 		"renew": func(c client) error {
-			return errOf(c.RenewVoted(c.ctx, c.vote, lease, []string{c.key}, []string{c.owner}, []Entries{{Count: 2}}, make([]Answer, 1)))
+			return errOf(c.RenewVoted(c.ctx, c.vote, lease, []string{c.key}, []string{c.owner}, []Entries{{Count: 2}}, make([]watchdog.Answer, 1)))
 		},
 		"end":                  func(c client) error { return c.end(ReleaseRequest{Notify: true}) },
 		"end fenced":           func(c client) error { return c.end(ReleaseRequest{Notify: true, LastFence: 1}) },
@@ -149,7 +150,7 @@ var permitted = family{
 			}))
 		},
 		"renew": func(c client) error {
-			return c.permits().Renew(c.ctx, lease, []string{c.key}, []string{c.owner}, make([]Answer, 1))
+			return c.permits().Renew(c.ctx, lease, []string{c.key}, []string{c.owner}, make([]watchdog.Answer, 1))
 		},
 		"release": func(c client) error {
 			return errOf(c.permits().Release(c.ctx, ReleaseRequest{Key: c.key, Owner: c.owner}))

@@ -25,15 +25,10 @@ func unsent(err error) error {
 
 func refuse(format string, args ...any) error { return notSent{errs.Invalid(format, args...)} }
 
-// CheckKey returns an error that says what is wrong if key cannot name a lock: it is empty
-// or longer than 1 KiB, or its names would collide with those of another lock. So do
-// redisson_lock_queue:{k} and holdfast_node, and also {k}, as Redisson puts braces around k
-// in names. Any other bytes will do.
+// CheckKey is [check.Key].
 func CheckKey(key string) error { return unsent(check.Key(key)) }
 
-// checkLease returns an error that says what is wrong if d cannot be a lease:
-// it is shorter than 100 ms, longer than 100 years or not a whole number of
-// milliseconds, in which Redis counts.
+// checkLease is [check.Lease].
 func checkLease(d time.Duration) error {
 	if err := check.Lease(d); err != nil {
 		return refuse("lease: %w", err)

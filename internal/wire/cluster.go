@@ -37,17 +37,15 @@ func unasked(err error) error {
 // What a node refuses while the cluster changes is sent again, until changeTime has passed or
 // ctx ends.
 func (r *Redis) invokeInCluster(ctx context.Context, do sender, s script, keys int, args []string) (rueidis.RedisMessage, error) {
-	for _, key := range args[:keys] {
-		if !oneSlot(key) {
-			return rueidis.RedisMessage{}, errTag
-		}
+	if scattered(args[:keys]) {
+		return rueidis.RedisMessage{}, errTag
 	}
 	shards, err := r.Sharded(ctx)
 	if err != nil {
 		return rueidis.RedisMessage{}, err
 	}
-	if shards {
-		s = s.onShards()
+	if shards && s.sharded != nil {
+		s = *s.sharded
 	}
 	began, pause := time.Now(), time.Millisecond
 	for {
@@ -93,7 +91,7 @@ func divided(err error) bool {
 	return errors.As(err, &re) && re.IsTryAgain()
 }
 
-// oneSlot reports whether all names of key are in the slot of key, see named: either they
+// oneSlot reports whether all names of key are in the slot of key, see check.Named: either they
 // have its hash tag, or key is theirs.
 // https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags
 func oneSlot(key string) bool {
@@ -122,16 +120,9 @@ func crossed(err error) bool {
 // sameSlot is how Alibaba's proxies say CROSSSLOT.
 const sameSlot = " command keys must in same slot"
 
-// cross notes that a call for these keys was crossed. It returns errTag if a key has names
-// in several slots by itself, otherwise err.
-func (r *Redis) cross(keys []string, err error) error {
-	r.crossed.Store(true)
-	for _, key := range keys {
-		if !oneSlot(key) {
-			return errTag
-		}
-	}
-	return err
+// scattered reports whether a key has names in several slots by itself.
+func scattered(keys []string) bool {
+	return slices.ContainsFunc(keys, func(key string) bool { return !oneSlot(key) })
 }
 
 // bySlot divides a call for several keys, where a script has keys of one slot only. It

@@ -139,13 +139,6 @@ func (r *Redis) pool(addr string) (*connections, rueidis.Client) {
 	return pool.(*connections), client
 }
 
-// moved makes client and map learn that the slot of a key has another node, as they would
-// from a call of the whole client.
-func (r *Redis) moved(ctx context.Context, key string) {
-	r.client.Do(ctx, r.client.B().Exists().Key(key).Build())
-	_ = r.Cluster.Refresh(ctx)
-}
-
 // sendAndWait sends a command for a key, and WAIT, on a connection of their own, and returns the
 // replies. asking is the node of a Redis Cluster that ASK has named, otherwise "".
 //
@@ -159,7 +152,7 @@ func (r *Redis) sendAndWait(ctx context.Context, renewal bool, key, asking strin
 	}
 	pool, client := r.pool(addr)
 	cmd = cmd.Pin() // it may be sent again
-	send := func(ctx context.Context, on doer, wait rueidis.Completed) []rueidis.RedisResult {
+	send := func(ctx context.Context, on rueidis.CommandClient, wait rueidis.Completed) []rueidis.RedisResult {
 		if asking != "" && client != r.client {
 			return on.DoMulti(ctx, r.client.B().Arbitrary("ASKING").Build(), cmd, wait)
 		}
@@ -187,14 +180,10 @@ func (r *Redis) sendAndWait(ctx context.Context, renewal bool, key, asking strin
 	return replies, nil
 }
 
-type doer interface {
-	DoMulti(context.Context, ...rueidis.Completed) []rueidis.RedisResult
-}
-
 // onDedicated sends on a dedicated connection, for which it waits at most patience. One that a
 // replica refuses was dialled before the server lost its place, and nothing was done. It is
 // closed, and the next one is tried, as many as may be idle there.
-func (r *Redis) onDedicated(ctx context.Context, patience time.Duration, pool *connections, client rueidis.Client, send func(context.Context, doer, rueidis.Completed) []rueidis.RedisResult) ([]rueidis.RedisResult, error) {
+func (r *Redis) onDedicated(ctx context.Context, patience time.Duration, pool *connections, client rueidis.Client, send func(context.Context, rueidis.CommandClient, rueidis.Completed) []rueidis.RedisResult) ([]rueidis.RedisResult, error) {
 	bounded, done := context.WithTimeout(ctx, patience)
 	defer done()
 	// A call whose deadline shows is alone on its connection. Others would leave the connection in another mode, in

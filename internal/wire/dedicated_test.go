@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 // A server that refuses even PING does not end the process: rueidis panics if it happens to what it sends
@@ -43,7 +44,7 @@ func TestRefusalsOnADedicatedConnection(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background()) // which rueidis can only obey with a queue
 			defer cancel()
 			renew := func() error {
-				return r.Renew(ctx, lease, []string{"k"}, []string{ofA(1)}, make([]Answer, 1))
+				return r.Renew(ctx, lease, []string{"k"}, []string{ofA(1)}, make([]watchdog.Answer, 1))
 			}
 			_, err := r.Acquire(ctx, Fencing{}, AcquireRequest{"k", ofA(1), lease})
 			require.ErrorAs(t, err, new(notReplicated))

@@ -54,13 +54,19 @@
 //
 // # Outcomes
 //
-// A call is [Done], definitely not done, or its outcome is unknown; [OutcomeOf] decides which. Of the
-// second it says whether waiting may cure it ([Unavailable]) or not ([Refused]), and of the third as
-// well ([Unknown], [Doubtful]): a proxy may refuse, in words of its own, a call that the server has
-// carried out. It can say "definitely not done" because every script checks its arguments before its
-// first write, but for the settings of a queue, which a locker checks once. What
-// Redis may refuse also comes before that write, or the script undoes the write. So a lock
-// never stays without an expiry, unless a user lacks the rights to both PEXPIRE and HDEL.
+// [OutcomeOf] says how a call ended, and package engine what follows from that:
+//
+//	Done         its reply is known
+//	Unavailable  definitely not done, and waiting may cure that
+//	Refused      definitely not done, and waiting does not cure that
+//	Unknown      perhaps done, and waiting may cure the cause
+//	Doubtful     perhaps done, and waiting does not cure the cause: a proxy may refuse, in words of
+//	             its own, a call that the server has carried out
+//
+// "Definitely not done" can be said because every script checks its arguments before its first write,
+// but for the settings of a queue, which a locker checks once. What Redis may refuse also comes before
+// that write, or the script undoes the write. So a lock never stays without an expiry, unless a user
+// lacks the rights to both PEXPIRE and HDEL.
 // Heartbeat and the calls that give up a hold or a place do their work and then serve the next
 // as far as Redis lets them; the next heartbeat finds out what Redis refuses there.
 //

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -51,7 +50,10 @@ func NewFair(redis *Redis, s FairSettings) *Fair {
 		millis(s.WaiterTTL), millis(s.GrantLease),
 		millis(s.Fencing.Expiry), strconv.Itoa(s.Members), decimal(s.Fencing.Reserve),
 	}
-	f := &Fair{onRedis: onRedis{redis}, client: s.Client, settings: strings.Join(settings, " ")}
+	f := &Fair{client: s.Client, settings: strings.Join(settings, " "), onRedis: onRedis{
+		redis, "hash", fairInspect, func(key string) []string { return []string{key, queue(key)} }, parseQueued,
+		renewScript{script: renew}, setEntries,
+	}}
 	if f.labelled = f.settings; redis.Label != "" {
 		f.labelled += ";" + redis.Label
 	}
@@ -210,16 +212,6 @@ func (f *Fair) Confirm(ctx context.Context, key, owner string, lease time.Durati
 // [Redis.ForceRelease].
 func (f *Fair) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
 	return parseBool(f.redis.run(ctx, fairForceRelease, f.commonInput(forOne(), CheckKey(key), key, nil)))
-}
-
-// Inspect returns the holder of key and how many wait for it, the dead included.
-func (f *Fair) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
-	return parseQueued(f.redis.invokeFor(ctx, key, fairInspect, 2, key, queue(key)))
-}
-
-// InspectEach is like that of [Redis].
-func (f *Fair) InspectEach(ctx context.Context, names []string) ([]Result[holdfast.Status], error) {
-	return f.redis.inspectEach(ctx, fairInspect, names, func(name string) []string { return []string{name, queue(name)} }, parseQueued)
 }
 
 // Waiter is an owner in the queue of a key.

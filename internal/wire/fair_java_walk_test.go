@@ -3,6 +3,7 @@ package wire
 import (
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ type walk struct {
 	queue  []string // the waiting owners, in the order in which they entered
 	asked  map[string]time.Duration
 	taken  map[bool]int // acquisitions, by whether they are Java's
+	turn   string       // of a Java owner, as keepsTurn has noted it
 }
 
 func isJava(owner string) bool { return owner[:36] == clientJ || owner[:36] == clientK }
@@ -33,8 +35,10 @@ func TestG8_Java_WalkOfMixedQueue(t *testing.T) {
 	w := &walk{harness: newHarness(t), rand: rand.New(rand.NewPCG(1, 2)), asked: map[string]time.Duration{}, taken: map[bool]int{}}
 	const acquisitions = 2000
 	for w.taken[true]+w.taken[false] < acquisitions {
+		before := serverMillis(t, w.s)
 		w.step()
 		w.settle()
+		w.keepsTurn(before)
 		require.Equal(t, append([]string{}, w.queue...), w.waiting(), "the queue")
 		require.Equal(t, w.holder, strings.Join(listed(t, w.s, "HKEYS", "k"), " "), "the holder")
 		require.Less(t, w.furthest(), 2*time.Hour, "scores do not run away")
@@ -181,16 +185,22 @@ func (w *walk) settle() {
 			w.probes(owner[:36])
 		}
 	}
-	w.keepsTurn()
 }
 
-// keepsTurn has the turn of a Java owner end later than on a machine that stands still for 3 s.
-func (w *walk) keepsTurn() {
+// keepsTurn has a turn of a Java owner that began since then last longer than its 3 s, for a machine that stands still.
+func (w *walk) keepsTurn(since int64) {
 	w.t.Helper()
-	if noted := listed(w.t, w.s, "HMGET", heartbeats("k"), "java")[0]; noted != "" {
-		until := serverMillis(w.t, w.s) + redistest.Patience.Milliseconds()
-		w.s.Do(w.t, "HSET", heartbeats("k"), "java", noted[:strings.LastIndexByte(noted, ' ')+1]+decimal(until))
+	noted := listed(w.t, w.s, "HMGET", heartbeats("k"), "java")[0]
+	if noted == w.turn {
+		return
 	}
+	last, now := strings.LastIndexByte(noted, ' ')+1, serverMillis(w.t, w.s)
+	ends, err := strconv.ParseInt(noted[last:], 10, 64)
+	require.NoError(w.t, err)
+	require.GreaterOrEqual(w.t, ends, since+250)
+	require.LessOrEqual(w.t, ends, now+3000)
+	w.turn = noted[:last] + decimal(now+redistest.Patience.Milliseconds())
+	w.s.Do(w.t, "HSET", heartbeats("k"), "java", w.turn)
 }
 
 // furthest is by how much the largest score lies ahead of the server's clock.

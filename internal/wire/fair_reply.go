@@ -2,6 +2,7 @@ package wire
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -103,19 +104,6 @@ func parseConfirmed(m rueidis.RedisMessage, err error) (AcquireReply, error) {
 // leastAhead is how far scores lie ahead where no Java waiter is near.
 const leastAhead = 30 * time.Second
 
-// parseAllWait is for the commonest reply of fair_enter.
-func parseAllWait(m rueidis.RedisMessage, owners int) (EnterReply, error) {
-	place, err := placeOf(m)
-	if err != nil {
-		return EnterReply{}, err
-	}
-	e := EnterReply{Ahead: leastAhead, Place: place, States: make([]OwnerState, owners)}
-	for i := range e.States {
-		e.States[i] = Waiting
-	}
-	return e, nil
-}
-
 func placeOf(m rueidis.RedisMessage) (int, error) {
 	n, err := integer(m, nil)
 	if err != nil || n < 0 || n > math.MaxInt32 {
@@ -125,8 +113,12 @@ func placeOf(m rueidis.RedisMessage) (int, error) {
 }
 
 func parseEntered(m rueidis.RedisMessage, err error, owners int) (EnterReply, error) {
-	if err == nil && m.IsInt64() {
-		return parseAllWait(m, owners)
+	if err == nil && m.IsInt64() { // the commonest reply: all wait
+		place, err := placeOf(m)
+		if err != nil {
+			return EnterReply{}, err
+		}
+		return EnterReply{Ahead: leastAhead, Place: place, States: slices.Repeat([]OwnerState{Waiting}, owners)}, nil
 	}
 	values, err := array(m, err)
 	if err != nil || len(values) != 4+owners {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 // A PTTL that has run down to 0 while the key still stands must not read as
@@ -96,9 +97,9 @@ func TestG6_OnlyTheOwner(t *testing.T) {
 		require.Zero(t, must(n.Release(ctx, ReleaseRequest{Key: "k", Owner: stranger, Notify: true}))(t))
 		require.Zero(t, must(n.Release(ctx, ReleaseRequest{Key: "k", Owner: stranger, Notify: true, LastFence: 1}))(t))
 		require.False(t, must(n.SetEntries(ctx, "k", stranger, Entries{Count: 5}))(t))
-		answers := []Answer{Renewed}
+		answers := []watchdog.Answer{watchdog.Renewed}
 		require.NoError(t, n.Renew(ctx, time.Hour, []string{"k"}, []string{stranger}, answers))
-		require.Equal(t, []Answer{NotOurs}, answers)
+		require.Equal(t, []watchdog.Answer{watchdog.NotOurs}, answers)
 		require.Zero(t, must(n.Release(ctx, ReleaseRequest{Key: "k", Owner: stranger, Notify: true, Doubt: true}))(t))
 		require.EqualValues(t, 1, number(t, s, "DEL", tombstone("k", stranger)))
 		require.Equal(t, before, state(t, s))
@@ -111,14 +112,14 @@ func TestG6_OnlyTheOwner(t *testing.T) {
 }
 
 // renewals renew on one Redis, and on a node of a quorum, where entries may be told, too.
-func renewals(t *testing.T, n *Redis, vote *Vote) map[string]func(keys, owners []string, entries []Entries, answers []Answer) error {
-	return map[string]func([]string, []string, []Entries, []Answer) error{
-		"plain": func(keys, owners []string, _ []Entries, answers []Answer) error {
+func renewals(t *testing.T, n *Redis, vote *Vote) map[string]func(keys, owners []string, entries []Entries, answers []watchdog.Answer) error {
+	return map[string]func([]string, []string, []Entries, []watchdog.Answer) error{
+		"plain": func(keys, owners []string, _ []Entries, answers []watchdog.Answer) error {
 			return n.Renew(bounded(t), lease, keys, owners, answers)
 		},
-		"voted": func(keys, owners []string, entries []Entries, answers []Answer) error {
+		"voted": func(keys, owners []string, entries []Entries, answers []watchdog.Answer) error {
 			for i := range answers { // those of an earlier call
-				answers[i] = Renewed
+				answers[i] = watchdog.Renewed
 			}
 			counts, err := n.RenewVoted(bounded(t), vote, lease, keys, owners, entries, answers)
 			require.True(t, counts)
@@ -139,9 +140,9 @@ func TestRenewAnswersForEachKey(t *testing.T) {
 			s.Do(t, "PEXPIRE", key, "9000")
 		}
 		keys, owners := []string{"a", "b", "c", "free", "d"}, []string{ownA, ownA, ownA, ownA, ownA}
-		answers := []Answer{NotOurs, Renewed, Renewed, Renewed, NotOurs} // of an earlier call
+		answers := []watchdog.Answer{watchdog.NotOurs, watchdog.Renewed, watchdog.Renewed, watchdog.Renewed, watchdog.NotOurs} // of an earlier call
 		require.NoError(t, renew(keys, owners, []Entries{{Count: 3}, {Count: 3}, {Count: 3}, {Count: 3}, {}}, answers))
-		require.Equal(t, []Answer{Renewed, NotOurs, NotOurs, NotOurs, Renewed}, answers)
+		require.Equal(t, []watchdog.Answer{watchdog.Renewed, watchdog.NotOurs, watchdog.NotOurs, watchdog.NotOurs, watchdog.Renewed}, answers)
 		for k, entries := range map[string]int{"a": map[string]int{"plain": 1, "voted": 3}[name], "d": 1} {
 			h := must(n.Inspect(bounded(t), k))(t)
 			require.Equal(t, entries, h.Entries, name)
@@ -158,11 +159,11 @@ func TestRenewRefused(t *testing.T) {
 	acquired(t, n, "k", ownA)
 	s.Do(t, "ACL", "SETUSER", "default", "-pexpire")
 	for name, renew := range renewals(t, n, vote) {
-		answers := []Answer{Renewed, Renewed}
+		answers := []watchdog.Answer{watchdog.Renewed, watchdog.Renewed}
 		err := renew([]string{"k", "free"}, []string{ownA, ownA}, make([]Entries, 2), answers)
 		require.Regexp(t, "can't run this command|ACL failure in script", err.Error())
 		require.Equal(t, Refused, OutcomeOf(err))
-		require.Equal(t, []Answer{Unanswered, NotOurs}, answers, name)
+		require.Equal(t, []watchdog.Answer{watchdog.Unanswered, watchdog.NotOurs}, answers, name)
 	}
 }
 

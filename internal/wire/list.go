@@ -105,12 +105,8 @@ func (r *Redis) inspectEach(ctx context.Context, s script, names []string, keys 
 	for len(open) > 0 {
 		cmds := make(rueidis.Commands, len(open))
 		for at, i := range open {
-			cmd := r.client.B().Evalsha().Sha1(s.sha)
-			if k := keys(names[i]); r.Cluster == nil {
-				cmds[at] = cmd.Numkeys(int64(len(k))).Arg(k...).Build()
-			} else {
-				cmds[at] = cmd.Numkeys(int64(len(k))).Key(k...).Build()
-			}
+			k := keys(names[i])
+			cmds[at] = r.eval("EVALSHA", s.sha, len(k), k)
 		}
 		var again []int
 		for at, reply := range r.client.DoMulti(ctx, cmds...) {

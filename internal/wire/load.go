@@ -16,14 +16,6 @@ type script struct {
 	shows     bool    // labels, which stand in its reply; set by showing
 }
 
-// onShards is the script for shard channels.
-func (s script) onShards() script {
-	if s.sharded == nil {
-		return s
-	}
-	return *s.sharded
-}
-
 // sources are the texts of all scripts by their names; immutable.
 var sources = scripts.Scripts()
 

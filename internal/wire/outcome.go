@@ -64,6 +64,9 @@ func OutcomeOf(err error) Outcome {
 		outcome, _ := meaningOf(string(re))
 		return outcome
 	}
+	if errors.Is(err, rueidis.ErrNoSlot) { // it knows no master of the slot, as during a failover
+		return Unavailable
+	}
 	if errors.Is(err, rueidis.ErrClosing) || errors.As(err, new(*tls.CertificateVerificationError)) {
 		return Refused
 	}

@@ -37,7 +37,7 @@ func TestOutcomeOf(t *testing.T) {
 			refusal("BUSY Redis is busy running a script."),
 			refusal("MISCONF Redis is configured to save RDB snapshots"),
 			refusal("Error running script (call to f_1): @user_script:1: @user_script: 1: -READONLY You can't write"),
-			refusal("@user_script: 20: -READONLY You can't write against a read only replica.\r\n"),
+			refusal("@user_script: 20: -READONLY You can't write against a read only replica.\r\n"), rueidis.ErrNoSlot,
 		},
 		Refused: {
 			notSent{context.Canceled}, notSent{context.DeadlineExceeded}, CheckKey(""), checkLease(0),

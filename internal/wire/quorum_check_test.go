@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 func TestCheckMarksAFreshNode(t *testing.T) {
@@ -228,10 +229,10 @@ func TestGuard_RenewedCountsOnlyWithTheKnownMarker(t *testing.T) {
 	acquired(t, n, "k", ownA)
 	requireCounts := func(want bool, v *Vote, what string) {
 		t.Helper()
-		answers := make([]Answer, 2)
+		answers := make([]watchdog.Answer, 2)
 		counts := must(n.RenewVoted(bounded(t), v, lease, []string{"k", "free"}, []string{ownA, ownA}, make([]Entries, 2), answers))(t)
 		require.Equal(t, want, counts, what)
-		require.Equal(t, []Answer{Renewed, NotOurs}, answers, what)
+		require.Equal(t, []watchdog.Answer{watchdog.Renewed, watchdog.NotOurs}, answers, what)
 	}
 	for what, change := range map[string]func(){
 		"none":              func() { s.Do(t, "DEL", marker) },

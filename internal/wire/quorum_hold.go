@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 // NodeReply is the answer of a quorum's node to one AcquireRequest.
@@ -122,7 +124,7 @@ func parseNodeReply(m rueidis.RedisMessage) (r NodeReply, err error) {
 // RenewVoted does what [Redis.Renew] does on a node of a quorum. counts reports whether its
 // answers Renewed count: they do if the node's marker is still that of vote, if that is of a
 // node with a restart guard. entries are set as by SetEntries, unless their count is 0.
-func (r *Redis) RenewVoted(ctx context.Context, vote *Vote, lease time.Duration, keys, owners []string, entries []Entries, answers []Answer) (counts bool, err error) {
+func (r *Redis) RenewVoted(ctx context.Context, vote *Vote, lease time.Duration, keys, owners []string, entries []Entries, answers []watchdog.Answer) (counts bool, err error) {
 	clear(answers)
 	counts, err = r.renewVoted(ctx, vote, lease, keys, owners, entries, answers)
 	if !forbidden(err) || len(keys) == 1 {
@@ -135,8 +137,8 @@ func (r *Redis) RenewVoted(ctx context.Context, vote *Vote, lease time.Duration,
 			any.Store(true)
 		}
 		for k := i; !counts && k < j; k++ { // a vote may end between two parts
-			if answers[k] == Renewed {
-				answers[k] = Unanswered
+			if answers[k] == watchdog.Renewed {
+				answers[k] = watchdog.Unanswered
 			}
 		}
 		return err
@@ -145,7 +147,7 @@ func (r *Redis) RenewVoted(ctx context.Context, vote *Vote, lease time.Duration,
 }
 
 // renewVoted is one call of RenewVoted.
-func (r *Redis) renewVoted(ctx context.Context, vote *Vote, lease time.Duration, keys, owners []string, entries []Entries, answers []Answer) (counts bool, err error) {
+func (r *Redis) renewVoted(ctx context.Context, vote *Vote, lease time.Duration, keys, owners []string, entries []Entries, answers []watchdog.Answer) (counts bool, err error) {
 	args := make([]string, 0, 3*len(keys)+2)
 	args = append(append(args, keys...), marker, millis(lease))
 	for i, owner := range owners {

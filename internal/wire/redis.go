@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/cluster"
 	"github.com/holdfast-go/holdfast/internal/redact"
+	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 // Redis runs the scripts on one Redis: a server, a Sentinel set, or a Redis Cluster, there on the node that has the key's
@@ -65,17 +66,51 @@ func NewRedisWith(client rueidis.Client, s RedisSettings) *Redis {
 	return r
 }
 
-// onRedis is what Fair, Semaphore and RWLock have of their Redis.
-type onRedis struct{ redis *Redis } // immutable
+// onRedis is what Fair, Semaphore and RWLock have of their Redis, with the scripts of their kind. Immutable.
+type onRedis struct {
+	redis   *Redis
+	of      string // the type of the keys
+	inspect script
+	keys    func(key string) []string // that inspect is given
+	parse   parser[holdfast.Status]   // of its reply
+	renews  renewScript
+	sets    script // entries
+}
 
 // EvictionPolicy is [Redis.EvictionPolicy].
-func (o onRedis) EvictionPolicy(ctx context.Context) (string, error) {
+func (o *onRedis) EvictionPolicy(ctx context.Context) (string, error) {
 	return o.redis.EvictionPolicy(ctx)
 }
 
 // Scans is [Redis.Scans].
-func (o onRedis) Scans(ctx context.Context, match string) ([]Scan, error) {
-	return o.redis.Scans(ctx, match)
+func (o *onRedis) Scans(ctx context.Context, match string) ([]Scan, error) {
+	return o.redis.scans(ctx, match, o.of)
+}
+
+// Inspect returns the state of key. The Owner is the holder whose lease ends first, or the writer, or
+// else a reader. Those that wait for a fair lock include the dead.
+func (o *onRedis) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
+	keys := o.keys(key)
+	return o.parse(o.redis.invokeFor(ctx, key, o.inspect, len(keys), keys...))
+}
+
+// InspectEach is like that of [Redis].
+func (o *onRedis) InspectEach(ctx context.Context, names []string) ([]Result[holdfast.Status], error) {
+	return o.redis.inspectEach(ctx, o.inspect, names, o.keys, o.parse)
+}
+
+// Renew is [Redis.Renew]. A hold whose lease or whose timeout key has ended is NotOurs.
+func (o *onRedis) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []watchdog.Answer) error {
+	return o.redis.renewEach(ctx, o.renews, lease, keys, owners, answers)
+}
+
+// SetEntries is [Redis.SetEntries]; of a read/write lock, up to 99 999 entries.
+func (o *onRedis) SetEntries(ctx context.Context, key, owner string, entries Entries) (ours bool, err error) {
+	keys := append(make([]string, 0, 4), key)
+	if o.renews.more != nil {
+		keys = append(keys, o.renews.more(key, owner))
+	}
+	return o.redis.setEntries(ctx, o.sets, entries, owner, keys...)
 }
 
 // Server is the address of the Redis that the client works with at present.
@@ -159,7 +194,9 @@ func (r *Redis) invokeBy(ctx context.Context, do sender, s script, keys int, arg
 	}
 	reply, needs, err := r.send(ctx, do, s, keys, args)
 	if crossed(err) {
-		err = r.cross(args[:keys], err)
+		if r.crossed.Store(true); scattered(args[:keys]) {
+			err = errTag
+		}
 	}
 	return reply, r.allowed(needs, r.callError(ctx, err))
 }

@@ -19,15 +19,6 @@ type renewScript struct {
 	permits string                         // how many a key has, of permits
 }
 
-// Answer is what Renew learned about one hold, for the watchdog.
-type Answer = watchdog.Answer
-
-const (
-	Unanswered = watchdog.Unanswered
-	Renewed    = watchdog.Renewed
-	NotOurs    = watchdog.NotOurs
-)
-
 // renewArgs is room for the arguments of a call. rueidis copies them, so that
 // it is free again after the call, however that ended.
 var renewArgs = sync.Pool{New: func() any { return new([]string) }}
@@ -41,12 +32,12 @@ var renewArgs = sync.Pool{New: func() any { return new([]string) }}
 // a lock is NotOurs and not an error. A key that the user has no right to costs the others
 // two more round trips, and 21 calls instead of one. So do keys of a moving slot of a Redis
 // Cluster, of which each node has some; they cost up to 111 calls.
-func (r *Redis) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
+func (r *Redis) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []watchdog.Answer) error {
 	return r.renewEach(ctx, renewScript{script: renew}, lease, keys, owners, answers)
 }
 
 // renewEach is Renew for holds of any kind.
-func (r *Redis) renewEach(ctx context.Context, by renewScript, lease time.Duration, keys, owners []string, answers []Answer) error {
+func (r *Redis) renewEach(ctx context.Context, by renewScript, lease time.Duration, keys, owners []string, answers []watchdog.Answer) error {
 	clear(answers)
 	by.renews = true
 	if err := checkLease(lease); err != nil {
@@ -62,7 +53,7 @@ func (r *Redis) renewEach(ctx context.Context, by renewScript, lease time.Durati
 	}
 	return r.bySlot(len(keys), func(i int) string { return keys[i] }, func(indexes []int) error {
 		slot := make([]string, 2*len(indexes))
-		slotKeys, slotOwners, slotAnswers := slot[:len(indexes)], slot[len(indexes):], make([]Answer, len(indexes))
+		slotKeys, slotOwners, slotAnswers := slot[:len(indexes)], slot[len(indexes):], make([]watchdog.Answer, len(indexes))
 		for at, i := range indexes {
 			slotKeys[at], slotOwners[at] = keys[i], owners[i]
 		}
@@ -75,7 +66,7 @@ func (r *Redis) renewEach(ctx context.Context, by renewScript, lease time.Durati
 }
 
 // renew is Renew for keys of one slot.
-func (r *Redis) renew(ctx context.Context, by renewScript, lease time.Duration, keys, owners []string, answers []Answer) error {
+func (r *Redis) renew(ctx context.Context, by renewScript, lease time.Duration, keys, owners []string, answers []watchdog.Answer) error {
 	err := r.renewAtOnce(ctx, by, lease, keys, owners, answers)
 	alone := func(err error) bool { return forbidden(err) || divided(err) }
 	if alone(err) && len(keys) > 1 {
@@ -85,7 +76,7 @@ func (r *Redis) renew(ctx context.Context, by renewScript, lease time.Duration, 
 }
 
 // renewAtOnce is one call of Renew.
-func (r *Redis) renewAtOnce(ctx context.Context, by renewScript, lease time.Duration, keys, owners []string, answers []Answer) error {
+func (r *Redis) renewAtOnce(ctx context.Context, by renewScript, lease time.Duration, keys, owners []string, answers []watchdog.Answer) error {
 	room := renewArgs.Get().(*[]string)
 	args := (*room)[:0]
 	for i, key := range keys {
@@ -107,8 +98,8 @@ func (r *Redis) renewAtOnce(ctx context.Context, by renewScript, lease time.Dura
 		return err
 	}
 	for i, a := range answers {
-		if a == Renewed {
-			answers[i] = Unanswered
+		if a == watchdog.Renewed {
+			answers[i] = watchdog.Unanswered
 		}
 	}
 	return cmp.Or(err, shortfall)

@@ -61,7 +61,8 @@ func (r *Redis) redirected(ctx context.Context, key string, err error) (next str
 	}
 	next, ask := re.IsAsk()
 	if _, moved := re.IsMoved(); moved || ask && r.client.Nodes()[next] == nil {
-		r.moved(ctx, key)
+		r.client.Do(ctx, r.client.B().Exists().Key(key).Build()) // from whose answer it learns where the slot is
+		_ = r.Cluster.Refresh(ctx)
 	}
 	return next
 }

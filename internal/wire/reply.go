@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/errs"
+	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 // errReply is returned for a reply that no script of ours gives; its outcome is
@@ -113,13 +114,13 @@ func parseBool(m rueidis.RedisMessage, err error) (bool, error) {
 
 // parseRenewed fills answers, which are all Unanswered, and leaves them so
 // where it understands nothing.
-func parseRenewed(m rueidis.RedisMessage, err error, answers []Answer) error {
+func parseRenewed(m rueidis.RedisMessage, err error, answers []watchdog.Answer) error {
 	if err == nil && m.IsInt64() {
 		if all, _ := m.ToInt64(); all != 1 {
 			return errReply
 		}
 		for i := range answers {
-			answers[i] = Renewed
+			answers[i] = watchdog.Renewed
 		}
 		return nil
 	}
@@ -131,22 +132,22 @@ func parseRenewed(m rueidis.RedisMessage, err error, answers []Answer) error {
 }
 
 // parseAnswers returns the first error that Redis gave for one key.
-func parseAnswers(values []rueidis.RedisMessage, answers []Answer) (err error) {
+func parseAnswers(values []rueidis.RedisMessage, answers []watchdog.Answer) (err error) {
 	for i, v := range values {
 		var e error
 		if v.IsString() {
 			text, _ := v.ToString()
 			e = refusedAs(text)
 			if errors.Is(e, holdfast.ErrWrongType) {
-				answers[i] = NotOurs
+				answers[i] = watchdog.NotOurs
 				continue
 			}
 		} else if renewed, bad := parseBool(v, nil); bad != nil {
 			e = bad
 		} else if renewed {
-			answers[i] = Renewed
+			answers[i] = watchdog.Renewed
 		} else {
-			answers[i] = NotOurs
+			answers[i] = watchdog.NotOurs
 		}
 		if err == nil {
 			err = e

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 // encode appends a reply in the form that rueidis can load: a type byte, a
@@ -119,13 +120,13 @@ func FuzzReplies(f *testing.F) {
 		check(err, !reflect.DeepEqual(s, holdfast.Status{}))
 		require.Equal(t, s.Held, len(s.Holders) > 0)
 
-		answers := make([]Answer, 3)
+		answers := make([]watchdog.Answer, 3)
 		if err = parseRenewed(m, nil, answers); err == nil {
-			require.NotContains(t, answers, Unanswered)
+			require.NotContains(t, answers, watchdog.Unanswered)
 		}
 		if all, _ := m.ToInt64(); all != 1 && !m.IsArray() {
 			require.Equal(t, Unknown, OutcomeOf(err))
-			require.Equal(t, make([]Answer, 3), answers)
+			require.Equal(t, make([]watchdog.Answer, 3), answers)
 		}
 
 		p, err := parsePassed(m, nil)

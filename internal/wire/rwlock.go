@@ -34,7 +34,12 @@ type RWLock struct {
 }
 
 // NewRWLock returns a RWLock on redis. It does no I/O.
-func NewRWLock(redis *Redis, client string) *RWLock { return &RWLock{onRedis{redis}, client} }
+func NewRWLock(redis *Redis, client string) *RWLock {
+	return &RWLock{onRedis{
+		redis, "hash", rwlockInspect, func(key string) []string { return []string{key, absentKey(key)} }, parseReadWrite,
+		renewScript{script: rwlockRenew, more: timeout}, rwlockSetEntries,
+	}, client}
+}
 
 // RWLockAcquireRequest is one hold of a read/write lock that is asked for. A writer's owner ends with
 // WriteSuffix.
@@ -68,7 +73,6 @@ func (r *RWLock) AcquireEach(ctx context.Context, f Fencing, asks []RWLockAcquir
 	return runEach(ctx, r.redis, rwlockAcquire, asks, func(in input, a RWLockAcquireRequest) input { return r.acquireInput(in, s, a) }, results, s.parse)
 }
 
-// acquireInput adds to the input what acquire is sent.
 func (r *RWLock) acquireInput(in input, s sentFencing, a RWLockAcquireRequest) input {
 	in.check(checkHold(a.Key, a.Owner, a.Lease), checkWish(a.Wish))
 	if s.reserve != "" && a.Beside != "" {
@@ -95,7 +99,6 @@ func (r *RWLock) ReleaseEach(ctx context.Context, holds []RWLockReleaseRequest, 
 	return runEach(ctx, r.redis, rwlockRelease, holds, r.releaseInput, results, parseReleased)
 }
 
-// releaseInput adds to the input what release is sent.
 func (r *RWLock) releaseInput(in input, h RWLockReleaseRequest) input {
 	other, _, more, err := h.args()
 	in.check(err, checkWish(h.Wish))
@@ -104,30 +107,10 @@ func (r *RWLock) releaseInput(in input, h RWLockReleaseRequest) input {
 	return in
 }
 
-// Renew is [Redis.Renew]. A hold whose field or whose timeout key has gone is NotOurs.
-func (r *RWLock) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
-	return r.redis.renewEach(ctx, renewScript{script: rwlockRenew, more: timeout}, lease, keys, owners, answers)
-}
-
-// SetEntries is [Redis.SetEntries], up to 99 999 entries.
-func (r *RWLock) SetEntries(ctx context.Context, key, owner string, entries Entries) (ours bool, err error) {
-	return r.redis.setEntries(ctx, rwlockSetEntries, entries, owner, key, timeout(key, owner))
-}
-
 // MayShare reports whether later readers of the client may share the hold of owner, a reader: it
 // lives, and no writer waits.
 func (r *RWLock) MayShare(ctx context.Context, key, owner string) (bool, error) {
 	return parseBool(r.redis.invokeFor(ctx, key, rwlockShare, 3, key, timeout(key, owner), wishes(key), owner))
-}
-
-// Inspect returns who holds key: the writer, or else one of the readers, and how many these are.
-func (r *RWLock) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
-	return parseReadWrite(r.redis.invokeFor(ctx, key, rwlockInspect, 2, key, absentKey(key)))
-}
-
-// InspectEach is like that of [Redis].
-func (r *RWLock) InspectEach(ctx context.Context, names []string) ([]Result[holdfast.Status], error) {
-	return r.redis.inspectEach(ctx, rwlockInspect, names, func(name string) []string { return []string{name, absentKey(name)} }, parseReadWrite)
 }
 
 func parseReadWrite(m rueidis.RedisMessage, err error) (holdfast.Status, error) {

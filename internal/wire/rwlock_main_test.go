@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 // wish is that of a client that waits in these tests.
@@ -62,7 +63,7 @@ var shared = family{
 			}))
 		},
 		"renew": func(c client) error {
-			return c.rw.Renew(c.ctx, lease, []string{c.key}, []string{c.owner}, make([]Answer, 1))
+			return c.rw.Renew(c.ctx, lease, []string{c.key}, []string{c.owner}, make([]watchdog.Answer, 1))
 		},
 		"set entries":   func(c client) error { return errOf(c.rw.SetEntries(c.ctx, c.key, c.owner, Entries{Count: 2})) },
 		"force release": func(c client) error { return errOf(c.rw.ForceRelease(c.ctx, c.key)) },

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"math"
-	"time"
 
 	"github.com/redis/rueidis"
 
@@ -32,7 +31,11 @@ type Semaphore struct {
 
 // NewSemaphore returns a Semaphore on redis, for keys with n permits. It does no I/O.
 func NewSemaphore(redis *Redis, n int) *Semaphore {
-	return &Semaphore{onRedis{redis}, decimal(int64(n))}
+	text := decimal(int64(n))
+	return &Semaphore{onRedis{
+		redis, "zset", semaphoreInspect, func(key string) []string { return []string{key, permitRecord(key)} }, parsePermits,
+		renewScript{semaphoreRenew, func(key, _ string) string { return permitRecord(key) }, text}, semaphoreSetEntries,
+	}, text}
 }
 
 // permitRecord returns the hash with the number of permits of key, and with the entries of its owners.
@@ -51,17 +54,11 @@ func (p *Semaphore) AcquireEach(ctx context.Context, asks []AcquireRequest, resu
 	return runEach(ctx, p.redis, semaphoreAcquire, asks, p.acquireInput, results, parsePermit)
 }
 
-// acquireInput adds to the input what acquire is sent.
 func (p *Semaphore) acquireInput(in input, a AcquireRequest) input {
 	in.check(checkHold(a.Key, a.Owner, a.Lease))
 	in.keys = append(in.keys, a.Key, permitRecord(a.Key), tombstone(a.Key, a.Owner))
 	in.args = append(in.args, a.Owner, millis(a.Lease), p.text, p.redis.one)
 	return in
-}
-
-// Renew is [Redis.Renew]. A lease that has ended is NotOurs.
-func (p *Semaphore) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
-	return p.redis.renewEach(ctx, renewScript{semaphoreRenew, func(key, _ string) string { return permitRecord(key) }, p.text}, lease, keys, owners, answers)
 }
 
 // Release ends a hold like [Redis.Release].
@@ -74,7 +71,6 @@ func (p *Semaphore) ReleaseEach(ctx context.Context, holds []ReleaseRequest, res
 	return runEach(ctx, p.redis, semaphoreRelease, holds, p.releaseInput, results, parseReleased)
 }
 
-// releaseInput adds to the input what release is sent.
 func (p *Semaphore) releaseInput(in input, h ReleaseRequest) input {
 	other, _, more, err := h.args()
 	in.check(err)
@@ -88,11 +84,6 @@ func (p *Semaphore) ForceRelease(ctx context.Context, key string) (existed bool,
 	return parseBool(p.redis.invokeFor(ctx, key, semaphoreForceRelease, 2, key, permitRecord(key), scripts.SemaphoreChannel(key)))
 }
 
-// SetEntries is [Redis.SetEntries].
-func (p *Semaphore) SetEntries(ctx context.Context, key, owner string, entries Entries) (ours bool, err error) {
-	return p.redis.setEntries(ctx, semaphoreSetEntries, entries, owner, key, permitRecord(key))
-}
-
 // Resize sets how many permits key has, whatever the lockers say, until nobody has used it for a
 // week. It may be repeated.
 func (p *Semaphore) Resize(ctx context.Context, key string, n int) error {
@@ -101,21 +92,6 @@ func (p *Semaphore) Resize(ctx context.Context, key string, n int) error {
 	}
 	_, err := parseBool(p.redis.invokeFor(ctx, key, semaphoreResize, 2, key, permitRecord(key), decimal(int64(n)), scripts.SemaphoreChannel(key)))
 	return err
-}
-
-// Inspect returns who has the permits of key. The Owner is the one whose lease ends first.
-func (p *Semaphore) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
-	return parsePermits(p.redis.invokeFor(ctx, key, semaphoreInspect, 2, key, permitRecord(key)))
-}
-
-// InspectEach is like that of [Redis].
-func (p *Semaphore) InspectEach(ctx context.Context, names []string) ([]Result[holdfast.Status], error) {
-	return p.redis.inspectEach(ctx, semaphoreInspect, names, func(name string) []string { return []string{name, permitRecord(name)} }, parsePermits)
-}
-
-// Scans is [Redis.Scans].
-func (p *Semaphore) Scans(ctx context.Context, match string) ([]Scan, error) {
-	return p.redis.scans(ctx, match, "zset")
 }
 
 // parsePermit is parseAcquired, or reads on which number others have agreed.

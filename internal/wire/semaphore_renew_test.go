@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 // A renewal that comes late finds the entry of the lease, perhaps, but brings it not back.
@@ -12,17 +14,17 @@ func TestG1_ALateRenewalRevivesNoPermit(t *testing.T) {
 	s, p := permitted3(t)
 	takes(t, p, ofA(1), ofA(2), ofA(3))
 	over(t, s, ofA(2))
-	answers := make([]Answer, 4)
+	answers := make([]watchdog.Answer, 4)
 	owners := []string{ofA(1), ofA(2), ofA(3), ofB(1)}
 	require.NoError(t, p.Renew(bounded(t), lease, []string{"k", "k", "k", "k"}, owners, answers))
-	require.Equal(t, []Answer{Renewed, NotOurs, Renewed, NotOurs}, answers)
+	require.Equal(t, []watchdog.Answer{watchdog.Renewed, watchdog.NotOurs, watchdog.Renewed, watchdog.NotOurs}, answers)
 	require.False(t, must(p.SetEntries(bounded(t), "k", ofA(2), Entries{Count: 1}))(t))
 	require.True(t, must(p.Acquire(bounded(t), AcquireRequest{"k", ofA(2), lease}))(t).Gone)
 	takes(t, p, ofB(1))
 	isFull(t, p, ofB(2))
 	s.Do(t, "DEL", "k")
 	require.NoError(t, p.Renew(bounded(t), lease, []string{"k", "k", "k", "k"}, owners, answers))
-	require.Equal(t, []Answer{NotOurs, NotOurs, NotOurs, NotOurs}, answers)
+	require.Equal(t, []watchdog.Answer{watchdog.NotOurs, watchdog.NotOurs, watchdog.NotOurs, watchdog.NotOurs}, answers)
 	require.EqualValues(t, 0, number(t, s, "EXISTS", "k"))
 }
 
@@ -36,14 +38,14 @@ func TestRenewPermitsOfManyKeys(t *testing.T) {
 	}
 	s.Do(t, "SET", keys[7], "x")
 	s.Do(t, "DEL", keys[8])
-	answers := make([]Answer, len(keys))
+	answers := make([]watchdog.Answer, len(keys))
 	require.NoError(t, p.Renew(bounded(t), 2*lease, keys, owners, answers))
 	for i, a := range answers {
 		if i == 7 || i == 8 {
-			require.Equal(t, NotOurs, a)
+			require.Equal(t, watchdog.NotOurs, a)
 			continue
 		}
-		require.Equal(t, Renewed, a, i)
+		require.Equal(t, watchdog.Renewed, a, i)
 		lasts(t, s, keys[i], 2*lease)
 	}
 }
@@ -52,10 +54,10 @@ func TestRenewPermitsOfManyKeys(t *testing.T) {
 func TestRenewPermitsOfOneKey(t *testing.T) {
 	s, p := permitted3(t)
 	takes(t, p, ofA(1), ofA(2), ofA(3))
-	answers := make([]Answer, 4)
+	answers := make([]watchdog.Answer, 4)
 	s.Do(t, "CONFIG", "RESETSTAT")
 	require.NoError(t, p.Renew(bounded(t), 2*lease, []string{"k", "k", "k", "k"}, []string{ofA(1), ofB(1), ofA(2), ofA(3)}, answers))
-	require.Equal(t, []Answer{Renewed, NotOurs, Renewed, Renewed}, answers)
+	require.Equal(t, []watchdog.Answer{watchdog.Renewed, watchdog.NotOurs, watchdog.Renewed, watchdog.Renewed}, answers)
 	asked := cost(t, s)
 	require.Equal(t, []int{4, 3, 2}, []int{asked["zscore"], asked["zadd"], asked["pexpire"]})
 	lasts(t, s, "k", 2*lease)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 func TestG1_AsManyOwnersAsPermits(t *testing.T) {
@@ -38,9 +39,9 @@ func TestG7_PermitsLeaveNothing(t *testing.T) {
 		lasts(t, s, name, time.Hour)
 	}
 	ended(t, p, ofA(1))
-	answers := make([]Answer, 1)
+	answers := make([]watchdog.Answer, 1)
 	require.NoError(t, p.Renew(bounded(t), lease, []string{"k"}, []string{ofA(2)}, answers))
-	require.Equal(t, []Answer{Renewed}, answers)
+	require.Equal(t, []watchdog.Answer{watchdog.Renewed}, answers)
 	for _, name := range []string{"k", permitRecord("k")} {
 		lasts(t, s, name, lease)
 	}
@@ -111,12 +112,12 @@ func TestF31_PermitsWithoutRegister(t *testing.T) {
 		require.Zero(t, a.Agreed)
 		require.InDelta(t, lease, a.Remaining, float64(slack))
 	}
-	require.NoError(t, p.Renew(bounded(t), lease, []string{"k"}, []string{ofA(2)}, make([]Answer, 1)))
+	require.NoError(t, p.Renew(bounded(t), lease, []string{"k"}, []string{ofA(2)}, make([]watchdog.Answer, 1)))
 	require.EqualValues(t, 0, number(t, s, "EXISTS", permitRecord("k")), "that owner has no permit")
 	s.Do(t, "CONFIG", "SET", "maxmemory", "1")
-	answers := make([]Answer, 2)
+	answers := make([]watchdog.Answer, 2)
 	require.NoError(t, p.Renew(bounded(t), lease, []string{"free", "k"}, []string{ofA(1), ofA(1)}, answers))
-	require.Equal(t, []Answer{NotOurs, Renewed}, answers)
+	require.Equal(t, []watchdog.Answer{watchdog.NotOurs, watchdog.Renewed}, answers)
 	s.Do(t, "CONFIG", "SET", "maxmemory", "0")
 	lasts(t, s, permitRecord("k"), lease)
 	require.Equal(t, AcquireReply{Agreed: 3}, must(other.Acquire(bounded(t), AcquireRequest{"k", ofB(1), lease}))(t))
@@ -142,7 +143,7 @@ func TestG7_PermitsWithoutRightsHaveAnExpiry(t *testing.T) {
 					}
 					s.Do(t, "DEL", gone)
 					s.Do(t, "ACL", "SETUSER", "default", "-"+right)
-					_ = p.Renew(bounded(t), lease, []string{"k"}, []string{ofA(1)}, make([]Answer, 1))
+					_ = p.Renew(bounded(t), lease, []string{"k"}, []string{ofA(1)}, make([]watchdog.Answer, 1))
 					if gone == "k" {
 						_, err := p.Acquire(bounded(t), AcquireRequest{"k", ofA(2), lease})
 						require.Error(t, err)
@@ -167,7 +168,7 @@ func TestResize(t *testing.T) {
 	isFull(t, p, ofA(4))
 	require.NoError(t, p.Resize(bounded(t), "k", 2))
 	require.Len(t, taken(t, p), 4, "holders keep their permits")
-	require.NoError(t, p.Renew(bounded(t), lease, []string{"k"}, []string{ofA(3)}, make([]Answer, 1)))
+	require.NoError(t, p.Renew(bounded(t), lease, []string{"k"}, []string{ofA(3)}, make([]watchdog.Answer, 1)))
 	for _, owner := range []string{ofA(1), ofA(2), ofA(3)} {
 		isFull(t, p, ofA(4))
 		ended(t, p, owner)
@@ -257,11 +258,11 @@ func TestF30_PermitsOutOfMemory(t *testing.T) {
 		require.Equal(t, Unavailable, OutcomeOf(err))
 		require.Equal(t, before, state(t, s))
 	}
-	answers := make([]Answer, 2)
+	answers := make([]watchdog.Answer, 2)
 	score := number(t, s, "ZSCORE", "k", ofA(1))
 	for number(t, s, "ZSCORE", "k", ofA(1)) == score {
 		require.NoError(t, p.Renew(bounded(t), 2*lease, []string{"k", "k"}, []string{ofA(1), ofA(2)}, answers))
-		require.Equal(t, []Answer{Renewed, Renewed}, answers)
+		require.Equal(t, []watchdog.Answer{watchdog.Renewed, watchdog.Renewed}, answers)
 	}
 	lasts(t, s, "k", 2*lease)
 	label := "another"

@@ -54,8 +54,8 @@ func WithAttributes(a ...attribute.KeyValue) Option {
 // WithKeyName gives metrics the attribute holdfast.key: what name returns for the key of the
 // lock. Each name costs some 200 time series, so name must map all keys to few, such as
 // "shop:sku:42" to "shop:sku". It is called for each event, one call at a time for each
-// observer, and concurrently by the callers of a traced Do. Spans have the name instead of the key. Default: the key in spans, and nothing
-// in metrics.
+// observer, and concurrently by the callers of a traced Do. Spans have the name instead of
+// the key. Default: the key in spans, and nothing in metrics.
 func WithKeyName(name func(key string) string) Option {
 	return option(func(c *config) { c.keyName = name })
 }

@@ -46,10 +46,11 @@ for i = 1, #fields, 2 do
   end
 end
 if mode and not holder then
-  if #dead == 0 and redis.call('PTTL', lock) == -1 then -- a lock that holds have left has an expiry
+  if #dead > 0 then
+    redis.call('DEL', lock)
+  elseif redis.call('PTTL', lock) == -1 then -- what is left of a lock has an expiry
     return redis.error_reply('WRONGTYPE the key holds a hash that is not a read/write lock')
   end
-  redis.call('DEL', lock)
   mode = nil
 elseif #dead > 0 or mode == 'write' and not writer then
   for _, owner in ipairs(dead) do

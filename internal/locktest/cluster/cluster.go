@@ -177,7 +177,9 @@ func testOthersAnswer(t *testing.T, k locktest.Kind) {
 	go func() {
 		defer close(done)
 		for answered := true; answered; {
-			lease, err := l.Lock(locktest.Bounded(t), key)
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			lease, err := l.Lock(ctx, key)
+			cancel()
 			answered = assert.NoError(t, err) && assert.NoError(t, lease.Unlock(locktest.Bounded(t)))
 			select {
 			case <-stop:

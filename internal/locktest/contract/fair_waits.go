@@ -314,7 +314,7 @@ func fairOrder(c *harness) {
 }
 
 // oneByOne are locks that are not handed over, with heartbeats every 4 s.
-var oneByOne = locktest.Options{Handover: &noHandover, WaiterTTL: 20 * time.Second, GrantLease: 20 * time.Second, Lease: locktest.Long}
+var oneByOne = locktest.Options{Handover: &noHandover, WaiterTTL: 20 * time.Second, Lease: locktest.Long}
 
 // Waiters are told their places when they enter and as they move up, which costs no call more.
 func onPlace(c *harness) {

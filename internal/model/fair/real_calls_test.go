@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/wire"
+	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 // call makes a call on the real server, and returns the reply in the model's terms.
@@ -65,9 +66,9 @@ func (r *modelReal) call(q modelRequest) (reply modelReply) {
 		}
 		reply.grant = r.grant(replies[0].Grant)
 	case modelRenew:
-		answers := make([]wire.Answer, 1)
+		answers := make([]watchdog.Answer, 1)
 		err = r.redis.Renew(ctx, modelTime(q.lease), []string{r.key}, names, answers)
-		if answers[0] == wire.Renewed {
+		if answers[0] == watchdog.Renewed {
 			reply.status = 1
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/wire"
+	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 // modelTickTime is what a tick lasts on a real server: longer than a walk, so that
@@ -101,10 +102,10 @@ func (r *modelReal) acquire(c int8, o modelOwner, plain bool) (says modelSays, f
 }
 
 func (r *modelReal) renew(c int8, o modelOwner) (ours, counts bool) {
-	answers := make([]wire.Answer, 1)
+	answers := make([]watchdog.Answer, 1)
 	counts, err := r.redis.RenewVoted(r.context(), r.votes[c], r.lease(o), []string{modelKey}, []string{r.owner(o)}, make([]wire.Entries, 1), answers)
 	require.NoError(r.t, err)
-	return answers[0] == wire.Renewed, counts && r.votes[c] != nil
+	return answers[0] == watchdog.Renewed, counts && r.votes[c] != nil
 }
 
 // end ends an owner, alone or beside another.

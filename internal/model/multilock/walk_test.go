@@ -235,7 +235,7 @@ func TestModelHasEachCall(t *testing.T) {
 	}
 }
 
-// modelMethods are the methods of scripts.Redis that files call, through a field of that name.
+// modelMethods are the methods of wire.Redis that files call, through a field of that name.
 func modelMethods(t *testing.T, files, field string) (methods []string) {
 	names, err := filepath.Glob(files)
 	require.NoError(t, err)

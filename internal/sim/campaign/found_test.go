@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
@@ -344,5 +346,43 @@ func TestG4_ALateAcquireIsATurn(t *testing.T) {
 		w.Links[1][0].HoldRequests(false)
 		require.Equal(t, "reader", <-served)
 		require.Equal(t, "writer", <-served)
+	})
+}
+
+// While many waiters of a locker give up, others of it enter.
+func TestG4_FairEntersWhileOthersLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := sim.NewWorld(t, 1, 2, 1)
+		other, err := fair.New(w.Clients(1)[0])
+		require.NoError(t, err)
+		defer other.Close()
+		held, err := other.Lock(t.Context(), "k")
+		require.NoError(t, err)
+		l, err := fair.New(w.Clients(0)[0])
+		require.NoError(t, err)
+		defer l.Close()
+		var all sync.WaitGroup
+		const many, apart = 1000, 200 * time.Microsecond // five give up in a round trip
+		for i := range many {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second+time.Duration(i)*apart)
+			all.Go(func() {
+				defer cancel()
+				_, err := l.Lock(ctx, "k")
+				assert.ErrorIs(t, err, context.DeadlineExceeded)
+			})
+		}
+		time.Sleep(10*time.Second + many/4*apart)
+		entered, began := make(chan time.Duration, 10), time.Now()
+		for range 2 { // the second waits for the answer to the first
+			all.Go(func() {
+				_ = l.Do(t.Context(), "k", func(context.Context) error { return nil }, holdfast.OnPlace(func(int) { entered <- time.Since(began) }))
+			})
+		}
+		<-entered
+		second := <-entered
+		time.Sleep(many * apart) // until all others have left
+		require.NoError(t, held.Unlock(t.Context()))
+		all.Wait()
+		require.Less(t, second, many/4*apart)
 	})
 }
