@@ -51,9 +51,9 @@ func WaitAtMost(d time.Duration) LockOption {
 //
 // A place may be too high: the dead count until they are removed, and a heartbeat asks only for
 // the place of the call that has waited longest in this locker. Places that change quickly may be
-// skipped. f should return soon, as the call is not served until it does, nor does Close return
-// before if the key has been granted to the call. If f panics, the call gives up its place. The
-// other kinds have no such queue, and refuse the option; the doubles of holdfasttest have one.
+// skipped. f should return soon: until it does, the call is not served, and Close waits if the key
+// has been granted to the call. If f panics, the call gives up its place. The other kinds have no
+// such queue, and refuse the option; the doubles of holdfasttest have one.
 func OnPlace(f func(place int)) LockOption {
 	return lockOption(func(o *LockOptions) { o.OnPlace = f })
 }

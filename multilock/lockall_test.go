@@ -234,6 +234,10 @@ func TestTryLockAllFor_IsOverBeforeTheLastKeys(t *testing.T) {
 		_, err = multilock.TryLockAll(ended, keys)
 		require.ErrorIs(w, err, context.Canceled)
 		require.ErrorContains(w, err, `lock "a"`)
+		_, err = multilock.LockAll(ended, keys, holdfast.Label("l"))
+		require.ErrorIs(w, err, context.Canceled)
+		_, err = multilock.TryLockAll(ended, multilock.Keys(w.fair(w.Clients(0)[0]), "d", "e"))
+		require.ErrorIs(w, err, context.Canceled)
 	})
 }
 

@@ -121,8 +121,10 @@ func (r *run) prepare(s *server, args []string) (o rueidis.ClientOption, err err
 		return o, fmt.Errorf("--wait: %v is negative", r.wait)
 	case r.killAfter < 0:
 		return o, fmt.Errorf("--kill-after: %v is negative", r.killAfter)
-	case r.maxHold > check.MaxLease || r.killAfter > check.MaxLease:
-		return o, errors.New("--max-hold or --kill-after is longer than 100 years")
+	case r.maxHold > check.MaxLease:
+		return o, fmt.Errorf("--max-hold: %v is longer than 100 years", r.maxHold)
+	case r.killAfter > check.MaxLease:
+		return o, fmt.Errorf("--kill-after: %v is longer than 100 years", r.killAfter)
 	case r.fenceEnv != "" && !variable.MatchString(r.fenceEnv):
 		return o, fmt.Errorf("--fence-env: %q cannot name a variable", r.fenceEnv)
 	}

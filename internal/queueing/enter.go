@@ -146,7 +146,7 @@ func (q *queue) leaveAll(list []leaver) {
 	k.Lock()
 	again := q.onLeaveReply(reply, engine.Attempt{Start: start, Err: err}, list)
 	q.leaving = append(again, q.leaving...)
-	q.left = err == nil
+	q.left = len(again) == 0
 	k.Unlock()
 	switch left := len(list) - len(again); {
 	case err == nil || left == 0:

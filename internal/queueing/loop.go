@@ -14,7 +14,6 @@ func (q *queue) loop() {
 		due := !q.due.IsZero() && !now.Before(q.due)
 		enters := q.ready && q.entering == 0 && !paused && q.wanting() && !q.lingering(now)
 		leaves := len(q.leaving) > 0 && !paused && !(q.left && (due || enters)) // in turn, if many leave
-		q.left = false
 		switch {
 		case leaves:
 			list := q.leaving[:min(len(q.leaving), mostEnter)]
@@ -27,6 +26,7 @@ func (q *queue) loop() {
 		case enters:
 			list := q.takeOutside()
 			q.entering++
+			q.left = false
 			k.Unlock()
 			q.enter(q.in.brief.Context(), list)
 		case q.over(now):

@@ -35,7 +35,7 @@ type queue struct {
 	outage      *engine.Outage // Redis answers nothing
 	had         bool           // this locker had the key when the last heartbeat went out
 	why         error          // names the holder of the key, as far as the label of a holder elsewhere is known; nil: not known
-	enterOutage *engine.Outage // Redis answers no enter, or none of the leaves that must come before it; it may still answer heartbeats
+	enterOutage *engine.Outage // Redis answers no enter, or no leave, which comes before any enter once it has failed; it may still answer heartbeats
 
 	// See place.go.
 	placesFreed int // places that have become free since this queue was opened
@@ -62,7 +62,7 @@ type ticket struct {
 	w          *engine.Waiter // nil once its wait has ended
 	owner      string
 	start      time.Time            // of the first attempt to enter: a lease that is granted counts from then on
-	ahead      time.Duration        // see scripts.EnterReply
+	ahead      time.Duration        // see wire.EnterReply
 	at         int                  // its place plus placesFreed at that time; 0: not known
 	wakeUps    *pubsub.Subscription // Java's; nil: none awaited
 	entered    bool                 // Redis answered an attempt to enter

@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/holdfast-go/holdfast/internal/calls"
@@ -76,7 +77,7 @@ func (q *Quorum) Drain(ctx context.Context, remain func(key string, why error)) 
 			ends, hopeless := n.unended()
 			if ctx.Err() != nil || hopeless {
 				for key, why := range ends {
-					remain(key, why)
+					remain(key, fmt.Errorf("%s: %w", n.name, why))
 				}
 				break
 			}

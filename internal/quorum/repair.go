@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -177,7 +176,7 @@ func (n *node) unended() (why map[string]error, hopeless bool) {
 	why, hopeless = make(map[string]error), true
 	for _, j := range append(slices.Collect(maps.Values(n.jobs)), n.doing...) {
 		if j.ends && !j.hold.forgotten(n) {
-			why[j.hold.key] = fmt.Errorf("%s: %w", n.name, cmp.Or(j.err, errPending))
+			why[j.hold.key] = cmp.Or(j.err, errPending)
 			hopeless = hopeless && wire.Permanent(j.err)
 		}
 	}

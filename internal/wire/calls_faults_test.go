@@ -21,7 +21,7 @@ import (
 // A replica may not know of a hold yet, and it answers what only reads. So what says that a hold is gone also
 // writes, which it refuses.
 func TestF27_AReplicaEndsNoHold(t *testing.T) {
-	s, n, vote := startActive(t)
+	s, n := start(t)
 	s.Do(t, "REPLICAOF", "127.0.0.1", "1")
 	ctx, keys, owners := bounded(t), []string{"k"}, []string{ofA(1)}
 	entries := Entries{Count: 2}
@@ -37,10 +37,6 @@ func TestF27_AReplicaEndsNoHold(t *testing.T) {
 		"renew":                 renews(n.Renew),
 		"semaphore renew":       renews(p.Renew),
 		"rwlock renew":          renews(rw.Renew),
-		"quorum renew": renews(func(ctx context.Context, lease time.Duration, keys, owners []string, answers []watchdog.Answer) error {
-			_, err := n.RenewVoted(ctx, vote, lease, keys, owners, make([]Entries, 1), answers)
-			return err
-		}),
 		"set entries":           errOf(n.SetEntries(ctx, "k", ofA(1), entries)),
 		"semaphore set entries": errOf(p.SetEntries(ctx, "k", ofA(1), entries)),
 		"rwlock set entries":    errOf(rw.SetEntries(ctx, "k", ofA(1), entries)),

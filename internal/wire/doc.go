@@ -58,10 +58,10 @@
 //
 //	Done         its reply is known
 //	Unavailable  definitely not done, and waiting may cure that
-//	Refused      definitely not done, and waiting does not cure that
+//	Refused      definitely not done, and waiting does not cure that; or the client is closed
 //	Unknown      perhaps done, and waiting may cure the cause
-//	Doubtful     perhaps done, and waiting does not cure the cause: a proxy may refuse, in words of
-//	             its own, a call that the server has carried out
+//	Doubtful     perhaps done, and waiting does not cure the cause: WAIT was refused, or a proxy
+//	             refuses, in words of its own, a call that the server may have carried out
 //
 // "Definitely not done" can be said because every script checks its arguments before its first write,
 // but for the settings of a queue, which a locker checks once. What Redis may refuse also comes before

@@ -87,8 +87,8 @@ func (o *onRedis) Scans(ctx context.Context, match string) ([]Scan, error) {
 	return o.redis.scans(ctx, match, o.of)
 }
 
-// Inspect returns the state of key. The Owner is the holder whose lease ends first, or the writer, or
-// else a reader. Those that wait for a fair lock include the dead.
+// Inspect returns the state of key. Of a semaphore, the Owner is the holder whose lease ends first; of a
+// read/write lock, the writer, or else a reader. Those that wait for a fair lock include the dead.
 func (o *onRedis) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
 	keys := o.keys(key)
 	return o.parse(o.redis.invokeFor(ctx, key, o.inspect, len(keys), keys...))
@@ -99,7 +99,7 @@ func (o *onRedis) InspectEach(ctx context.Context, names []string) ([]Result[hol
 	return o.redis.inspectEach(ctx, o.inspect, names, o.keys, o.parse)
 }
 
-// Renew is [Redis.Renew]. A hold whose lease or whose timeout key has ended is NotOurs.
+// Renew is [Redis.Renew]. A hold that has ended or gone, or whose timeout key has, is NotOurs.
 func (o *onRedis) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []watchdog.Answer) error {
 	return o.redis.renewEach(ctx, o.renews, lease, keys, owners, answers)
 }

@@ -1,7 +1,8 @@
 -- living: reads what is alive in the read/write `lock`: its `mode`, nil if it is free; how many `readers` it has; its `holder`, the
 -- writer or else a reader, and the holder's `entries`; and `left`, the ms until the last hold ends, -1: never. A hold is alive as
 -- long as one of its timeout keys is there; that of a Java writer has none, and lives as long as the lock. Dead holds are removed,
--- and so are that of `leaver`, an owner or nil, and a lock without holds. Refuses what is not a read/write lock, before it writes.
+-- and so are that of `leaver`, an owner or nil, and a lock with its last hold. A mode without holds is free, and stays until it
+-- expires. Refuses what is not a read/write lock, before it writes.
 -- The timeout keys of others are not among KEYS: their names follow from the lock, and they share its slot. While that slot moves to
 -- another node of a Redis Cluster, one may be on either node. The key `absent` of the slot, which never exists, is among KEYS: with
 -- one that is missing, neither node runs the script (TRYAGAIN, ASK). So what is not seen here has gone.

@@ -20,9 +20,7 @@ for i = 1, #KEYS - 1 do
   local lock, owner, value = KEYS[i], ARGV[2 * i], ARGV[2 * i + 1]
   local present = try('HGET', lock, owner)
   local answer = present
-  if not present then
-    answer = try('HDEL', lock, owner) -- changes nothing, but is refused by a replica, which may not know of the hold yet
-  elseif type(present) == 'string' then
+  if type(present) == 'string' then
     answer = try('PEXPIRE', lock, lease)
     if answer == 1 and value ~= '0' and value ~= present then
       try('HSET', lock, owner, value)

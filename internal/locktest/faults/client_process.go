@@ -206,8 +206,8 @@ func testPausedWhileAcquiring(t *testing.T, k locktest.Kind) {
 		require.NoError(t, l.Unlock(locktest.Bounded(t)))
 		k.Grown(t, l.Fence(), fence(t, child.Expect("held")))
 		ends := []string{"nil", "ErrUnknown"}
-		if !k.Permits { // with a fence, it was not the reply of the sleeper that counted
-			ends = append(ends, "ErrLost") // its lease is short for a slow machine
+		if !k.Permits { // its fence shows that this is a lease of its own, which is short for a slow machine
+			ends = append(ends, "ErrLost")
 		}
 		require.Contains(t, ends, ask(child, "unlock", "unlocked"))
 	}
