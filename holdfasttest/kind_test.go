@@ -33,5 +33,5 @@ var permits = locktest.Kind{
 	Another: kind.Another,
 }
 
-func TestConformance(t *testing.T)        { contract.Run(t, kind.InRealTime) }
-func TestPermitsConformance(t *testing.T) { contract.Run(t, permits.InRealTime) }
+func TestConformance(t *testing.T)        { contract.Run(t, kind.InVirtualTime) }
+func TestPermitsConformance(t *testing.T) { contract.Run(t, permits.InVirtualTime) }

@@ -43,8 +43,8 @@ var (
 	}
 )
 
-func TestWritersConformance(t *testing.T) { contract.Run(t, writers.InRealTime) }
-func TestReadersConformance(t *testing.T) { contract.Run(t, readers.InRealTime) }
+func TestWritersConformance(t *testing.T) { contract.Run(t, writers.InVirtualTime) }
+func TestReadersConformance(t *testing.T) { contract.Run(t, readers.InVirtualTime) }
 
 // inBubble runs a test of a read/write lock.
 func inBubble(t *testing.T, f func(t *testing.T, ctx context.Context, l *holdfasttest.RWLock)) {

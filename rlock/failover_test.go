@@ -64,13 +64,13 @@ func slowly(t *testing.T, addr string, late time.Duration, gone *atomic.Bool) (h
 
 // survives takes a lock, kills the master at once, as if its machine were gone with what it
 // had not sent, and reports whether the replica that takes its place has the lock. Replicas get
-// writes 100 ms late.
+// writes 200 ms late.
 func survives(t *testing.T, opts ...holdfast.Option) bool {
 	master := redistest.Start(t, "--repl-diskless-sync-delay", "0")
 	var replicas []*redistest.Server
 	var gone atomic.Bool
 	for range 2 {
-		host, port := slowly(t, master.Addr(), 100*time.Millisecond, &gone)
+		host, port := slowly(t, master.Addr(), 200*time.Millisecond, &gone)
 		replicas = append(replicas, redistest.Start(t, "--replicaof", host, port))
 	}
 	locktest.Await(t, func() bool { return locktest.Number(t, master, "WAIT", "2", "100") == 2 })
@@ -94,6 +94,7 @@ func survives(t *testing.T, opts ...holdfast.Option) bool {
 // The lock of a master that dies at once is there after the failover where replicas have
 // confirmed it, and gone where they have not. FAILOVERS says how many masters die.
 func TestF25_ReplicasKeepLocks(t *testing.T) {
+	t.Parallel()
 	times, err := strconv.Atoi(os.Getenv("FAILOVERS"))
 	if err != nil {
 		times = 2
@@ -101,7 +102,7 @@ func TestF25_ReplicasKeepLocks(t *testing.T) {
 	with, without := 0, 0
 	for i := range times {
 		t.Run(strconv.Itoa(i), func(t *testing.T) { // ends its servers
-			if survives(t, holdfast.WithReplicas(1, 500*time.Millisecond)) {
+			if survives(t, holdfast.WithReplicas(1, 2*time.Second)) {
 				with++
 			}
 			if survives(t) {
@@ -109,7 +110,7 @@ func TestF25_ReplicasKeepLocks(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("of %d locks each, %d survived with WithReplicas(1, 500 ms), %d without", times, with, without)
+	t.Logf("of %d locks each, %d survived with WithReplicas(1, 2 s), %d without", times, with, without)
 	require.Equal(t, times, with)
 	require.Less(t, without, times)
 }

@@ -71,6 +71,7 @@ func TestWithoutGuardTwoAreInside(t *testing.T) {
 		"real": realServer, "embedded": func(*testing.T) string { return "-server=" },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c, out, stderr := demotest.Start(t, `[1-9]\d* double holds`, server(t), "-guard=false", "-time", "4m", "-lease", "20s")
 			require.NoError(t, c.Process.Signal(os.Interrupt))
 			_, err := io.Copy(io.Discard, out)

@@ -30,10 +30,12 @@ func (p rw) waiting(n int64) {
 
 // eachWay runs a case with either language as one.
 func eachWay(t *testing.T, o options, run func(rw)) {
+	t.Parallel()
 	onServerAndCluster(t, func(t *testing.T, s redis) {
 		agents := startOn(t, s, o, twoAgents...)
 		for i, one := range agents {
 			t.Run("one is "+one.lang, func(t *testing.T) {
+				t.Parallel()
 				p := rw{t, s, t.Name(), one, agents[1-i]}
 				run(p)
 				require.Zero(t, number(t, s, "EXISTS", p.key))

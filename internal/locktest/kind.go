@@ -108,7 +108,7 @@ func (k Kind) OnMasters(t *testing.T) Kind {
 // Limit is for a wait that has to end by it, and not before servers have answered: a real one, or
 // its machine, may stand still for seconds.
 func (k Kind) Limit() time.Duration {
-	if k.Virtual || k.Another != nil {
+	if k.Virtual {
 		return time.Second
 	}
 	return Patience / 10
@@ -186,7 +186,7 @@ type Options struct {
 	GrantLease time.Duration
 	Confirmed  bool // grants are confirmed
 	// Of quorums only; others take no notice.
-	MaxLease  time.Duration // longest lease: for so long a node that has forgotten has no vote; 0: so long that no test outlives it
+	MaxLease  time.Duration // longest lease: how long a node that has forgotten has no vote; 0: longer than any test
 	Unguarded bool          // nodes that have forgotten vote at once
 }
 

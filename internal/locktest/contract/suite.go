@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -70,9 +69,6 @@ func Run(t *testing.T, on locktest.Place, filters ...func(*testing.T)) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			k.Try(t, func(t *testing.T, k locktest.Kind) { c.run(newHarness(t, k, c.options)) })
-			if k.Another != nil {
-				synctest.Test(t, func(t *testing.T) { c.run(newHarness(t, k, c.options)) })
-			}
 		})
 	}
 }
