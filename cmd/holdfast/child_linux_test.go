@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
@@ -82,6 +83,20 @@ func childrenOf(t *testing.T, parent int) (states []string) {
 		}
 	}
 	return states
+}
+
+// A child has ended although nobody has waited for it, and when somebody has.
+func TestHasEnded(t *testing.T) {
+	t.Parallel()
+	child := exec.Command("cat")
+	in, err := child.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, child.Start())
+	require.False(t, hasEnded(child.Process))
+	require.NoError(t, in.Close())
+	eventually(t, func() bool { return hasEnded(child.Process) })
+	require.NoError(t, child.Wait())
+	require.True(t, hasEnded(child.Process))
 }
 
 // As process 1 of a container, holdfast inherits orphans: of 200 that have ended, none stays. And

@@ -178,6 +178,10 @@ func (r *run) run(o rueidis.ClientOption) error {
 	r.child.Stdin, r.child.Stdout, r.child.Stderr = os.Stdin, os.Stdout, os.Stderr
 	r.child.Env = childEnv(os.Environ(), r.fenceEnv, h.lease.Fence())
 	r.child.SysProcAttr = dieWithParent()
+	if err := h.lease.Err(); err != nil { // holdfast has stood still
+		_ = h.end()
+		return failed(fmt.Errorf("%w: the command was not started: %w", holdfast.ErrUnavailable, err))
+	}
 	if err := r.child.Start(); err != nil {
 		_ = h.end() // what it cannot release ends with its lease
 		return notStarted(err)
@@ -234,6 +238,9 @@ func (r *run) watch(lease *holdfast.Lease, signals <-chan os.Signal) {
 		case <-lost:
 			end(r.lost(lease.Err()))
 		case <-over:
+			if over = nil; hasEnded(r.child.Process) { // in time, while holdfast stood still
+				continue
+			}
 			r.tooLong = true
 			end(fmt.Errorf("the command has run for %v, as long as --max-hold allows", r.maxHold))
 		case <-kill:
