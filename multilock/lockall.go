@@ -154,7 +154,7 @@ func (c *locking) take(ctx context.Context, p lockerKeys) (context.Context, erro
 		}
 		// The undo after a lost answer is under way; another attempt would meet its keys.
 		over := c.wait > 0 && !time.Now().Before(c.until)
-		if over || (c.wait == 0 || ctx.Err() != nil) && !errors.Is(err, holdfast.ErrNotAcquired) {
+		if ended := ctx.Err(); over || ended != nil && errors.Is(err, ended) || (c.wait == 0 || ended != nil) && !errors.Is(err, holdfast.ErrNotAcquired) {
 			e.Failed(p.keys[0], err, began)
 			return ctx, errs.Of("lock", p.keys[0], err)
 		}

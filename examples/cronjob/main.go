@@ -49,7 +49,7 @@ func process(ctx context.Context, number int) error {
 	// No Close: it would free the due times of jobs that have just begun. They end by themselves.
 	logger := cron.PrintfLogger(logTo{number}) // of errors: what another process runs is no error
 	// The time apart is longer than clocks differ, and shorter than the time between due times.
-	once, err := cronholdfast.Once(ctx, locker, key(redis, "report"), *every*3/4, logger)
+	once, err := cronholdfast.Once(ctx, locker, key(redis, "report"), (*every * 3 / 4).Truncate(time.Millisecond), logger)
 	if err != nil {
 		return err
 	}
