@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 )
 
 // The errors of all lock kinds, for errors.Is. The errors that calls return also name the
@@ -32,8 +31,8 @@ var (
 	ErrWrongType = errors.New("the key holds something other than a lock of this kind")
 	// ErrOldServer: the server lacks a command that came with Redis 6.2, or it is older than Redis
 	// 7.0 and the locker is a multilock with its restart guard; see
-	// multilock.WithoutRestartGuard. The locker asks before it sends a server its first script,
-	// so the first call fails. No lock is taken.
+	// multilock.WithoutRestartGuard. The locker asks before it sends a server the text of a
+	// script, so the first call fails. No lock is taken.
 	ErrOldServer = errors.New("the server is too old: holdfast needs Redis 6.2 or later, multilock with its restart guard 7.0")
 	// ErrInvalidArgument: a key, an option or another argument is not allowed; the text names
 	// it. Nothing was sent.
@@ -51,7 +50,7 @@ var (
 	// lease, after which the key is free in any case.
 	ErrUnknown = errors.New("outcome unknown")
 	// ErrNotReplicated: fewer replicas than WithReplicas asks for had the lock, or the
-	// nested entry, in time. It comes with ErrUnknown, and is being undone.
+	// nested entry, in time. It comes with ErrUnknown; what the call took is being undone.
 	ErrNotReplicated = errors.New("not on enough replicas")
 )
 
@@ -84,14 +83,6 @@ type QuorumError struct {
 type NodeError struct {
 	Node string // its address, without credentials
 	Err  error  // nil: yes; matches ErrHeld: held by another; otherwise why it said neither
-}
-
-// NodeStatus is the state of one node; see Nodes of multilock.
-type NodeStatus struct {
-	Node      string        // its address, without credentials
-	Vote      bool          // it votes
-	Remaining time.Duration // until it votes, if it has just been started, emptied or promoted
-	Err       error         // why it will not vote, however long you wait
 }
 
 func (e *QuorumError) Error() string {

@@ -38,8 +38,8 @@ func LeaseFrom(ctx context.Context) *Lease {
 
 // Unlock ends this entry; the last one of nested entries releases the key. It works even when
 // ctx has ended: it always waits for its first attempt, for less than the lease and at most
-// 6.25 s; if the connection has just been lost, perhaps for the time that the client takes to dial.
-// After that, ctx bounds the wait.
+// 6.25 s, plus a dial of the client if the connection has just been lost. After that, ctx bounds the
+// wait.
 //
 // Errors: nil if the lease lived until now. ErrLost if it had been lost before; ErrReleased
 // at a second call; ErrClosed if Close has released it. ErrUnknown if Redis did not answer:

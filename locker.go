@@ -140,3 +140,11 @@ func (s Status) GoString() string { return s.String() }
 
 // LogValue is String.
 func (s Status) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// NodeStatus is the state of one node; see Nodes of multilock.
+type NodeStatus struct {
+	Node      string        // its address, without credentials
+	Vote      bool          // it votes
+	Remaining time.Duration // until it votes, if it has just been started, emptied or promoted
+	Err       error         // why it will not vote, however long you wait
+}

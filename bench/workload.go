@@ -92,10 +92,10 @@ func (w workload) measure(rounds int, d time.Duration, log io.Writer) (m report.
 // undisturbed measures again what the machine's host has disturbed. It returns how much time
 // the host took during the last try.
 func (s subject) undisturbed(on *server, d time.Duration) (got report.Sample, stolen float64, err error) {
-	for range mostTries {
+	for range maxTries {
 		before := spentSoFar()
 		got, err = s.measure(on, d)
-		if stolen = spentSoFar().stolenSince(before); err != nil || stolen <= mostStolen {
+		if stolen = spentSoFar().stolenSince(before); err != nil || stolen <= maxStolen {
 			break
 		}
 	}
@@ -126,11 +126,11 @@ func (s subject) measure(on *server, d time.Duration) (report.Sample, error) {
 }
 
 const (
-	// mostStolen is the share of the processors' time that the host of a virtual machine may
+	// maxStolen is the share of the processors' time that the host of a virtual machine may
 	// take for others during a measurement. If it takes more, the measurement is repeated.
-	mostStolen = 0.03
-	// mostTries is how often a measurement is made at most. The last one counts.
-	mostTries = 3
+	maxStolen = 0.03
+	// maxTries is how often a measurement is made at most. The last one counts.
+	maxTries = 3
 )
 
 // processors is how their time was spent since the machine was started, in ticks, as far as

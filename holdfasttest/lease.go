@@ -81,8 +81,8 @@ func (d *hold) tell(err error) {
 	}
 }
 
-// enter adds a level of nesting.
-func (d *hold) enter() *holdfast.Lease {
+// addEntry adds a level of nesting.
+func (d *hold) addEntry() *holdfast.Lease {
 	e := &entry{hold: d, done: make(chan struct{})}
 	e.lease = holdfast.NewLease(e)
 	d.entries = append(d.entries, e)

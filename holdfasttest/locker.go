@@ -152,7 +152,7 @@ func (l *Locker) lock(ctx context.Context, key string, wait time.Duration, opts 
 		defer cancel()
 		ctx = limited
 	}
-	w, err := l.memory.enter(ctx, l, key, o, wait != 0)
+	w, err := l.memory.ask(ctx, l, key, o, wait != 0)
 	if err != nil {
 		return nil, err
 	}

@@ -157,11 +157,11 @@ func (k *keyState) serve(now time.Time) {
 				k.finish(w, result{err: errs.With(holdfast.ErrUnavailable, errAway)})
 			}
 		case w.outer != nil && !w.beside:
-			k.finish(w, result{lease: w.outer.hold.enter()})
+			k.finish(w, result{lease: w.outer.hold.addEntry()})
 		case w.beside, !full && k.admits(w):
 			d := w.take(now)
 			k.holds = append(k.holds, d)
-			k.finish(w, result{lease: d.enter()})
+			k.finish(w, result{lease: d.addEntry()})
 		default:
 			full = true
 		}
@@ -303,9 +303,9 @@ func (w *waiter) take(now time.Time) *hold {
 	return d
 }
 
-// enter serves a call immediately if that is possible. If the call must wait, and may, its
+// ask serves a call immediately if that is possible. If the call must wait, and may, its
 // waiter is left in the queue.
-func (m *memory) enter(ctx context.Context, l *Locker, key string, o holdfast.LockOptions, wait bool) (w *waiter, err error) {
+func (m *memory) ask(ctx context.Context, l *Locker, key string, o holdfast.LockOptions, wait bool) (w *waiter, err error) {
 	m.do(func() {
 		outer, _ := ctx.Value(boundTo{l, key}).(*entry)
 		other, _ := ctx.Value(boundTo{l.half, key}).(*entry)

@@ -66,8 +66,8 @@ func WithClockFaults(k int) holdfast.Option {
 // configure returns the settings of the engine and of the quorum. function is what users have
 // called.
 func configure(function string, nodes int, opts []holdfast.Option) (c engine.Config, q quorum.Config, err error) {
-	if nodes < 1 || nodes > quorum.MostNodes {
-		return c, q, errs.Invalid("multilock: %s: %d nodes, 1 to %d are allowed", function, nodes, quorum.MostNodes)
+	if nodes < 1 || nodes > quorum.MaxNodes {
+		return c, q, errs.Invalid("multilock: %s: %d nodes, 1 to %d are allowed", function, nodes, quorum.MaxNodes)
 	}
 	o := own{Config: quorum.Config{NodeTimeout: DefaultNodeTimeout}}
 	if c, err = engine.Configure("multilock", function, &o, opts); err != nil {

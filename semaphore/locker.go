@@ -29,9 +29,9 @@ type Locker struct {
 // mode. The caller keeps the client, may share it, and closes it after the locker. New makes no call
 // to Redis.
 //
-// It fails on a nil client, on another n, and on an option that is out of range or of another kind,
-// which the error names. [holdfast.WithFencing] is one: fences order successive holders, and those of
-// a semaphore hold at the same time.
+// It fails on a nil client, on an n out of that range, and on an option that is out of range or of
+// another kind, which the error names. [holdfast.WithFencing] is refused, too: fences order successive
+// holders, and those of a semaphore hold at the same time.
 func New(client rueidis.Client, n int, opts ...holdfast.Option) (*Locker, error) {
 	c, err := single.Configure(client, "semaphore", nil, opts)
 	if err == nil && c.Fencing {

@@ -53,8 +53,8 @@ var columns = []column{
 	{"share of the first process", "share of the first", false},
 }
 
-// mostStolen is the share of the processors' time that the host may take before the table says so.
-const mostStolen = 0.03
+// maxStolen is the share of the processors' time that the host may take before the table says so.
+const maxStolen = 0.03
 
 // Markdown returns the whole page.
 func (r *Results) Markdown() string {
@@ -122,7 +122,7 @@ func (w Workload) Markdown() string {
 	for _, n := range w.Notes {
 		fmt.Fprintf(&b, "\n%s\n", n)
 	}
-	if w.Stolen > mostStolen {
+	if w.Stolen > maxStolen {
 		fmt.Fprintf(&b, "\nThe machine's host took up to %.0f %% of the processors' time for others.\n", w.Stolen*100)
 	}
 	return b.String()

@@ -4,8 +4,8 @@ package batch
 
 import "sync"
 
-// Most is the largest number of asks in a call: Redis serves no other client meanwhile.
-const Most = 50
+// Max is the largest number of asks in a call: Redis serves no other client meanwhile.
+const Max = 50
 
 // usual is the first capacity of a call with more than one ask.
 const usual = 16
@@ -34,7 +34,7 @@ func (g *Batcher[K, Q, A]) Join(kind K, ask Q, alone bool) (c *Call[K, Q, A], in
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c = g.next
-	if c == nil || alone || c.Kind != kind || len(c.Asks) == Most {
+	if c == nil || alone || c.Kind != kind || len(c.Asks) == Max {
 		c = &Call[K, Q, A]{Kind: kind}
 		c.Asks = c.room[:0]
 		if !alone {

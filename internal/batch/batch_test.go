@@ -15,13 +15,13 @@ func TestJoin(t *testing.T) {
 	c, index := g.Join("a", 10, false)
 	require.Zero(t, index)
 	require.Nil(t, c.Came)
-	for i := 1; i < Most; i++ {
+	for i := 1; i < Max; i++ {
 		same, index := g.Join("a", 10+i, false)
 		require.Same(t, c, same)
 		require.Equal(t, i, index)
 		require.NotNil(t, c.Came)
 	}
-	require.Equal(t, Most, g.Size(c))
+	require.Equal(t, Max, g.Size(c))
 	for i, ask := range c.Asks {
 		require.Equal(t, 10+i, ask)
 	}
@@ -38,7 +38,7 @@ func TestJoin_Apart(t *testing.T) {
 		return c
 	}
 	full := first("a", false)
-	for range Most - 1 {
+	for range Max - 1 {
 		_, index := g.Join("a", 0, false)
 		require.NotZero(t, index)
 	}

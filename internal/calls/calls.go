@@ -59,14 +59,14 @@ func (c *Calls) Now() time.Duration { return time.Since(c.origin) }
 // At is t as a time of Now.
 func (c *Calls) At(t time.Time) time.Duration { return t.Sub(c.origin) }
 
-// Go runs f in the background with a bounded context. Close waits for it. After Close, Go
+// TryGo runs f in the background with a bounded context. Close waits for it. After Close, TryGo
 // does nothing and returns false.
-func (c *Calls) Go(f func(context.Context)) bool {
-	return c.work.Run(func() { f(c.Context()) })
+func (c *Calls) TryGo(f func(context.Context)) bool {
+	return c.work.TryGo(func() { f(c.Context()) })
 }
 
 // Background runs f as work that Close waits for. Its caller is such work, is the
-// watchdog, or holds the mutex of a shard that Close has not reached.
+// watchdog, or holds the mutex of a stripe that Close has not reached.
 func (c *Calls) Background(f func()) { c.work.Go(f) }
 
 // Begin notes work that Close waits for, until End. Its caller must be one that may call

@@ -7,7 +7,7 @@ import (
 )
 
 // Work leaves the goroutine of its caller in three ways. [Detached]: the caller waits, but only until
-// ctx ends. [Calls.Background]: only Close waits; it says who may call it. [Calls.Go]: the same for
+// ctx ends. [Calls.Background]: only Close waits; it says who may call it. [Calls.TryGo]: the same for
 // any other caller; after Close, it does nothing.
 
 // Detached makes a call to Redis for the key of a name; "": for several keys. Unless its

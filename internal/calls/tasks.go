@@ -10,8 +10,8 @@ type Tasks struct {
 	shut bool // guarded by mu
 }
 
-// Begin notes a task, until Done. After Shut, it does nothing and returns false.
-func (t *Tasks) Begin() bool {
+// TryBegin notes a task, until Done. After Shut, it does nothing and returns false.
+func (t *Tasks) TryBegin() bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	if !t.shut {
@@ -20,8 +20,8 @@ func (t *Tasks) Begin() bool {
 	return !t.shut
 }
 
-// Run runs f as a task. After Shut, it does nothing and returns false.
-func (t *Tasks) Run(f func()) bool {
+// TryGo runs f as a task. After Shut, it does nothing and returns false.
+func (t *Tasks) TryGo(f func()) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	if !t.shut {

@@ -28,11 +28,13 @@ type Attempt struct {
 	Orphan    *Orphan       // what it may have left in Redis; nil: nothing
 }
 
-// Failure is the error of an attempt that did not acquire the key.
+// Failure is the error of an attempt that did not acquire the key. The key's mutex is held if it has a hold.
 func (a Attempt) Failure() error {
 	switch {
 	case a.Err != nil:
 		return calls.WithOutcome(a.Err)
+	case a.Hold != nil && a.Hold.lost: // since
+		return calls.WithOutcome(ErrTooLate)
 	case a.Why != nil:
 		return a.Why
 	}
@@ -58,7 +60,7 @@ func (e *Engine) Try(ctx context.Context, k *Key, t Terms, reserve int64) Attemp
 // owners from Redisson's.
 func (e *Engine) NewOwner() string {
 	b := make([]byte, 0, 64)
-	b = append(append(b, e.Client...), ":0"...)
+	b = append(append(b, e.LockerID...), ":0"...)
 	b = strconv.AppendUint(b, e.owners.Add(1), 10)
 	return string(append(b, e.OwnerSuffix...))
 }
@@ -108,11 +110,12 @@ func (e *Engine) judge(k *Key, owner string, t Terms, start time.Time, reply wir
 	return a
 }
 
-// Adopt gives the key the hold of an attempt, and begins its first section. The caller began to wait at
-// since, by Calls.Now. Adopt returns nil if there is no hold, or if it has already ended. The key's mutex is
-// held.
-func (e *Engine) Adopt(k *Key, a Attempt, since time.Duration) *holdfast.Lease {
-	switch h := a.Hold; {
+// Adopt gives the key the hold of an attempt, and begins its first section. That is for w, whose wait ends,
+// or if w is nil for the caller of the attempt. Waiters that may share the hold are served, too. Adopt returns
+// nil if there is no hold, or if it has already ended. The key's mutex is held.
+func (e *Engine) Adopt(k *Key, a Attempt, w *Waiter) *holdfast.Lease {
+	h := a.Hold
+	switch {
 	case h == nil:
 		return nil
 	case h.lost:
@@ -122,9 +125,17 @@ func (e *Engine) Adopt(k *Key, a Attempt, since time.Duration) *holdfast.Lease {
 		k.Held() && !e.ManyHolds: // in a queue: Redis has since granted the key to another waiter here
 		e.Undo(h.Orphan())
 		return nil
-	default:
-		return e.install(h, holdfast.ByCall, since)
 	}
+	since := e.Calls.At(a.Start)
+	if w != nil {
+		since = w.Since
+	}
+	lease := e.install(h, holdfast.ByCall, since)
+	if w != nil {
+		k.Serve(w, lease)
+	}
+	k.serveReaders(h)
+	return lease
 }
 
 // Occupy makes h the hold of the key and begins its first section, that of w, with the key's mutex

@@ -26,8 +26,8 @@ func (e *Engine) Close() error {
 		readers.Go(func() { failed = e.readers.Close() })
 	}
 	var holds []*Hold
-	for i := range e.shards {
-		holds = append(holds, e.shards[i].close()...)
+	for i := range e.stripes {
+		holds = append(holds, e.stripes[i].close()...)
 	}
 	close(e.closed)
 	e.watchdogs.close()
@@ -44,19 +44,19 @@ func (e *Engine) Close() error {
 	return errors.Join(failed, e.remains.error())
 }
 
-// close ends the waits and leases of a shard, and returns the holds to be released.
-func (sh *shard) close() (holds []*Hold) {
-	sh.Lock()
-	defer sh.Unlock()
-	sh.closed = true
-	for _, k := range sh.keys {
+// close ends the waits and leases of a stripe, and returns the holds to be released.
+func (st *stripe) close() (holds []*Hold) {
+	st.Lock()
+	defer st.Unlock()
+	st.closed = true
+	for _, k := range st.keys {
 		k.Fail(func(*Waiter) error { return holdfast.ErrClosed })
 		for h := range k.holds() {
 			holds = append(holds, h)
 			h.cancel(holdfast.ErrClosed)
 			k.remove(h)
 		}
-		sh.engine.discipline.Settle(k)
+		st.engine.discipline.Settle(k)
 	}
 	return holds
 }

@@ -50,7 +50,7 @@
 //	share.go, pair.go                               readers share a hold, and know the writers
 //	undo.go, remains.go                             what no caller wants any more
 //	engine.go, watchdogs.go, observe.go, key.go     state of the locker and of a key
-//	fences.go, shard.go, discipline.go, backend.go  what the others build on
+//	fences.go, stripe.go, discipline.go, backend.go  what the others build on
 //
 // # When a call to Redis fails
 //
@@ -71,7 +71,7 @@
 //
 // # Mutexes
 //
-// The mutex of a key's shard guards all state of the key: Lock and Unlock of a [Key] are those of
+// The mutex of a key's stripe guards all state of the key: Lock and Unlock of a [Key] are those of
 // the mutex. No code calls Redis while it holds one. Unlocking it notifies the listeners of entries
 // that ended meanwhile.
 package engine

@@ -15,7 +15,7 @@ import (
 type Config struct {
 	holdfast.Settings               // the options of the locker
 	Kind              string        // the lock kind's name, the prefix of New's errors
-	Client            string        // the locker's id, the prefix of its owners
+	LockerID          string        // the prefix of its owners
 	MaxLease          time.Duration // of the leases of a deployment; 0: no limit
 	OwnerSuffix       string        // ends the owners of the locker
 	SharedHolds       bool          // a hold may serve several sections at the same time; with ManyHolds
@@ -25,15 +25,15 @@ type Config struct {
 
 // Engine manages all keys of one locker. Safe for concurrent use.
 type Engine struct {
-	Config                   // immutable after New
-	backend    Backend       // immutable after New
-	discipline Discipline    // how waiters get a key; immutable after New
-	readers    *Engine       // the readers of the same keys, if this is of writers; nil: there are none; see Pair
-	writers    *Engine       // the writers of the same keys, if this is of readers; nil: there are none
-	Calls      *calls.Calls  // immutable after New
-	observer   *observer     // nil: there is none; immutable after New
-	seed       maphash.Seed  // immutable after New
-	shards     [Shards]shard // by hash of the key's name
+	Config                     // immutable after New
+	backend    Backend         // immutable after New
+	discipline Discipline      // how waiters get a key; immutable after New
+	readers    *Engine         // the readers of the same keys, if this is of writers; nil: there are none; see Pair
+	writers    *Engine         // the writers of the same keys, if this is of readers; nil: there are none
+	Calls      *calls.Calls    // immutable after New
+	observer   *observer       // nil: there is none; immutable after New
+	seed       maphash.Seed    // immutable after New
+	stripes    [Stripes]stripe // by hash of the key's name
 	owners     atomic.Uint64
 	watchdogs  watchdogs
 	undoings   sync.Map // by {server, refused}: *undoing
@@ -41,7 +41,7 @@ type Engine struct {
 	rtt        calls.Average // time of an acquire's round trip
 	warned     *sync.Once    // of warnOfEviction; immutable
 	closing    atomic.Bool
-	closed     chan struct{} // Close closes it after all shards
+	closed     chan struct{} // Close closes it after all stripes
 	ended      chan struct{} // closed at the end of Close
 	remains    remains
 }
@@ -52,9 +52,9 @@ func New(backend Backend, discipline Discipline, c Config) *Engine {
 		Config: c, backend: backend, discipline: discipline, Calls: backend.Calls(),
 		seed: maphash.MakeSeed(), closed: make(chan struct{}), ended: make(chan struct{}), warned: new(sync.Once),
 	}
-	for i := range e.shards {
-		sh := &e.shards[i]
-		sh.engine, sh.index, sh.keys = e, i, make(map[string]*Key)
+	for i := range e.stripes {
+		st := &e.stripes[i]
+		st.engine, st.index, st.keys = e, i, make(map[string]*Key)
 	}
 	e.observer = newObserver(e, c.Observer)
 	e.watchdogs = newWatchdogs(watchdog.Config[*Hold]{Lease: c.Lease, Renew: e.renew, Ended: e.holdEnded})

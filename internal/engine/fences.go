@@ -7,7 +7,7 @@ import (
 )
 
 // fences are the numbers reserved for a hold; nil without fencing. Guarded by the
-// shard's mutex.
+// stripe's mutex.
 type fences struct {
 	first, last int64 // immutable
 	current     int64

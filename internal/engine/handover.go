@@ -10,7 +10,7 @@ import "github.com/holdfast-go/holdfast/internal/planted"
 // handover gives the hold, whose section has just ended, to the next waiter. It refuses:
 //   - where holds are shared: readers that wait do so for a writer;
 //   - when the tenure is over;
-//   - when the hold or the waiter has other than plain terms;
+//   - when the hold or the waiter has other than default terms;
 //   - when a nested call of unknown outcome may still arrive, which would count for the next section, or a
 //     reader is beside it;
 //   - when the fences reserved for the hold are used up, or the clock does not let the next one be used.
@@ -18,7 +18,7 @@ import "github.com/holdfast-go/holdfast/internal/planted"
 // The key's mutex is held. The caller unlocks it, which notifies the listeners of the old section. Then it sends
 // the lease of the new one to w.
 func (e *Engine) handover(k *Key, h *Hold) (w *Waiter, s *section) {
-	if e.SharedHolds || h.pinned || !h.plain && !planted.HandoverAny || e.Calls.Now()-h.granted >= e.LocalHandover || !h.fences().ready(e.Calls, h.granted) {
+	if e.SharedHolds || h.pinned || !h.defaults && !planted.HandoverAny || e.Calls.Now()-h.granted >= e.LocalHandover || !h.fences().ready(e.Calls, h.granted) {
 		return nil, nil
 	}
 	if w = e.discipline.Next(k, h); w == nil {
@@ -33,7 +33,7 @@ func (e *Engine) handover(k *Key, h *Hold) (w *Waiter, s *section) {
 // FencesToReserve is how many fences an attempt for a waiter reserves. Sections that share a hold share
 // its number.
 func (e *Engine) FencesToReserve(t Terms) int64 {
-	if !t.Plain() || e.SharedHolds {
+	if !t.Default() || e.SharedHolds {
 		return 1
 	}
 	return e.TenureFences()

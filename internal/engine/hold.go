@@ -21,26 +21,26 @@ type Hold struct {
 	watchdog.Lease
 	watchdog *watchdog.Watchdog[*Hold] // set by NewHold
 	Key      *Key                      // immutable
-	prev     *Hold                     // of the holds of the key, see Key.oldest; guarded by the shard's mutex
+	prev     *Hold                     // of the holds of the key, see Key.oldest; guarded by the stripe's mutex
 	next     *Hold                     // nil: is not among them
 	Owner    string                    // the field in Redis; immutable
 	granted  time.Duration             // when, by Calls.Now; immutable
 	extras   *extras                   // noExtras if there are none; immutable
-	section  *section                  // the newest; guarded by the shard's mutex
+	section  *section                  // the newest; guarded by the stripe's mutex
 	first    section                   // in place, which saves an allocation
-	plain    bool                      // see Terms.Plain; immutable
+	defaults bool                      // see Terms.Default; immutable
 	late     bool                      // granted so late that Redis may have it for much longer than its lease; immutable
-	pinned   bool                      // never handed over: a nested call may still arrive, or a reader is beside it; guarded by the shard's mutex
-	lost     bool                      // guarded by the shard's mutex
-	long     bool                      // logLongHold has logged it; guarded by the shard's mutex
+	pinned   bool                      // never handed over: a nested call may still arrive, or a reader is beside it; guarded by the stripe's mutex
+	lost     bool                      // guarded by the stripe's mutex
+	long     bool                      // logLongHold has logged it; guarded by the stripe's mutex
 }
 
 // extras hold what most holds do without.
 type extras struct {
 	label    *string               // of the call that got the hold; nil: that of the locker; immutable
 	fences   fences                // zero without fencing
-	sections map[*section]struct{} // those that live, with Config.SharedHolds; otherwise nil; guarded by the shard's mutex
-	tenure   time.Duration         // when the current one began, by Calls.Now, with Config.SharedHolds; guarded by the shard's mutex
+	sections map[*section]struct{} // those that live, with Config.SharedHolds; otherwise nil; guarded by the stripe's mutex
+	tenure   time.Duration         // when the current one began, by Calls.Now, with Config.SharedHolds; guarded by the stripe's mutex
 	state    any                   // of the discipline; immutable
 	due      atomic.Int64          // of the next renewal, by Calls.Now; only for the observer
 }
@@ -54,7 +54,7 @@ func (h *Hold) State() any { return h.extras.state }
 // NewHold makes a hold of a lease that Redis granted to a call that began at start, and makes
 // the watchdog renew it. It is not yet a hold of the key. state is that of the discipline.
 func (e *Engine) NewHold(k *Key, owner string, t Terms, start time.Time, a wire.AcquireReply, state any) *Hold {
-	h := &Hold{Key: k, Owner: owner, granted: e.Calls.Now(), extras: &noExtras, plain: t.Plain()}
+	h := &Hold{Key: k, Owner: owner, granted: e.Calls.Now(), extras: &noExtras, defaults: t.Default()}
 	h.late = h.granted-e.Calls.At(start) > time.Second
 	if e.SharedHolds || a.Fence != 0 || state != nil || e.observer != nil || t.Label != nil {
 		h.extras = &extras{label: t.Label, fences: fences{first: a.Fence, current: a.Fence, last: a.FenceEnd}, state: state}
@@ -99,14 +99,18 @@ func (e *Engine) renew(ctx context.Context, holds []*Hold, answers []watchdog.An
 	}
 	if err != nil {
 		err = calls.WithOutcome(e.Calls.Public(err))
-		e.Logger.Warn("holdfast: renewal failed", "leases", len(holds), "error", err) // of one key, or of all
 	}
+	failed := 0
 	for i, a := range answers {
 		if a == watchdog.Renewed {
 			e.observer.renewed(holds[i], began, nil)
 		} else if a == watchdog.Unanswered && err != nil {
+			failed++
 			e.observer.renewed(holds[i], began, err)
 		}
+	}
+	if err != nil {
+		e.Logger.Warn("holdfast: renewal failed", "leases", failed, "error", err)
 	}
 	clear(b.keys)
 	clear(b.owners)
@@ -194,6 +198,6 @@ type Terms struct {
 // Fixed in place of a cap says that the hold is never renewed.
 const Fixed time.Duration = -1
 
-// Plain reports whether the terms are the default: a renewed hold without a cap, with the
+// Default reports whether the terms are the default: a renewed hold without a cap, with the
 // locker's lease and label. Only such holds are handed over locally.
-func (t Terms) Plain() bool { return t.MaxHold == 0 && t.Label == nil && t.beside == nil }
+func (t Terms) Default() bool { return t.MaxHold == 0 && t.Label == nil && t.beside == nil }

@@ -9,9 +9,9 @@ import (
 )
 
 // Key is what this locker knows of one key. It exists while the key is held, wanted
-// or being released here. Guarded by its shard's mutex.
+// or being released here. Guarded by its stripe's mutex.
 type Key struct {
-	*shard                  // immutable
+	*stripe                 // immutable
 	Name           string   // in Redis, see nameOf; immutable
 	oldest         *Hold    // the oldest hold, of a ring: the newest is before it; nil: not held here
 	waiters        *waiters // nil until the first waiter
@@ -21,16 +21,16 @@ type Key struct {
 }
 
 // NewKey returns the state of a key that is neither held nor wanted here.
-func (e *Engine) NewKey(name string) *Key { return &Key{shard: e.shardOf(name), Name: name} }
+func (e *Engine) NewKey(name string) *Key { return &Key{stripe: e.stripeOf(name), Name: name} }
 
 // beginCall begins a call for the key of a name, and returns the key's state, made if need be. Close waits
-// for the call until finishCall, or until EndCall and then Calls.End. The shard's mutex is held, and the
-// shard is not closed.
-func (e *Engine) beginCall(sh *shard, name string) *Key {
-	k := sh.keys[name]
+// for the call until finishCall, or until EndCall and then Calls.End. The stripe's mutex is held, and the
+// stripe is not closed.
+func (e *Engine) beginCall(st *stripe, name string) *Key {
+	k := st.keys[name]
 	if k == nil {
-		k = &Key{shard: sh, Name: name}
-		sh.keys[name] = k
+		k = &Key{stripe: st, Name: name}
+		st.keys[name] = k
 	}
 	k.calls++
 	e.Calls.Begin()
@@ -76,18 +76,18 @@ func (k *Key) Idle() bool { return !k.Held() && !k.Busy() && k.FirstWaiter() == 
 // Closed reports whether Close has ended all waits and leases of the key.
 func (k *Key) Closed() bool { return k.closed }
 
-// Shard is the index of the shard of the key, which a hash of its name chooses.
-func (k *Key) Shard() int { return k.index }
+// Stripe is the index of the stripe of the key, which a hash of its name chooses.
+func (k *Key) Stripe() int { return k.index }
 
-// holds yields the holds of the key, the oldest first. A kind without Config.ManyHolds has at most
+// holds yields the holds of the key, the newest first. A kind without Config.ManyHolds has at most
 // one. The caller may forget the hold that it gets.
 func (k *Key) holds() iter.Seq[*Hold] {
 	return func(yield func(*Hold) bool) {
 		if k == nil || k.oldest == nil {
 			return
 		}
-		for h, last := k.oldest, k.oldest.prev; ; {
-			next := h.next
+		for h, last := k.oldest.prev, k.oldest; ; {
+			next := h.prev
 			if !yield(h) || h == last {
 				return
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/watchdog"
@@ -48,9 +49,9 @@ func TestG1_AKeyHasOneHold(t *testing.T) {
 		return e.NewHold(k, owner, Terms{Lease: c.Lease}, time.Now(), wire.AcquireReply{}, nil)
 	}
 	k.Lock()
-	first := e.Adopt(k, Attempt{Hold: hold("first")}, 0)
+	first := e.Adopt(k, Attempt{Hold: hold("first")}, nil)
 	require.NotNil(t, first)
-	require.Nil(t, e.Adopt(k, Attempt{Hold: hold("second")}, 0))
+	require.Nil(t, e.Adopt(k, Attempt{Hold: hold("second")}, nil))
 	k.Unlock()
 	require.Equal(t, "second", <-o.released)
 	require.NoError(t, first.Err())
@@ -62,6 +63,18 @@ func TestG1_AKeyHasOneHold(t *testing.T) {
 	require.NoError(t, third.Err())
 	require.True(t, k.HeldBy("third"))
 	require.False(t, k.HeldBy("first"))
+}
+
+// A hold that ends before its caller has it was nobody else's: the outcome is not "held by another".
+func TestAHoldThatEndsBeforeItIsAdopted(t *testing.T) {
+	e, hold := several(t)
+	k := e.NewKey("k")
+	a := Attempt{Hold: hold(k, "late")}
+	e.lose(a.Hold, watchdog.ErrDeadline)
+	k.Lock()
+	defer k.Unlock()
+	require.Nil(t, e.Adopt(k, a, nil))
+	require.ErrorIs(t, a.Failure(), holdfast.ErrUnknown)
 }
 
 // several returns an engine whose keys may have several holds, and what makes one.
@@ -86,12 +99,13 @@ func TestAKeyMayHaveSeveralHolds(t *testing.T) {
 	for range 5 {
 		h := hold(k, "owner")
 		require.False(t, k.has(h))
-		require.NotNil(t, e.Adopt(k, Attempt{Hold: h}, 0))
+		require.NotNil(t, e.Adopt(k, Attempt{Hold: h}, nil))
 		require.True(t, k.has(h))
 		all = append(all, h)
 	}
+	slices.Reverse(all)
 	require.Equal(t, all, slices.Collect(k.holds()))
-	for _, i := range []int{2, 0, 2, 1, 0} { // in the middle, first, last, last, the only one
+	for _, i := range []int{2, 0, 2, 1, 0} { // in the middle, newest, oldest, oldest, the only one
 		h := all[i]
 		h.watchdog.Forget(h)
 		require.True(t, k.remove(h))
@@ -101,7 +115,7 @@ func TestAKeyMayHaveSeveralHolds(t *testing.T) {
 		require.True(t, slices.Equal(all, slices.Collect(k.holds())))
 	}
 	for range 3 {
-		require.NotNil(t, e.Adopt(k, Attempt{Hold: hold(k, "owner")}, 0))
+		require.NotNil(t, e.Adopt(k, Attempt{Hold: hold(k, "owner")}, nil))
 	}
 	for h := range k.holds() {
 		h.watchdog.Forget(h)

@@ -77,9 +77,9 @@ func (e *Engine) lock(ctx context.Context, key string, wait time.Duration, opts 
 	return lease, err
 }
 
-// With Config.ManyHolds, a caller that may wait makes no first attempt while mostAtOnce are under
-// way: a crowd must not ask for what only a few can get.
-const mostAtOnce = 256
+// With Config.ManyHolds, a caller that may wait makes no first attempt while maxAtOnce calls for the
+// key are under way: a crowd must not ask for what only a few can get.
+const maxAtOnce = 256
 
 // tryOrWait re-enters a lease, shares a hold or makes the first attempt. If the caller must wait, it
 // returns a waiter, for await: so the frame of tryOrWait is gone during the wait.
@@ -90,24 +90,24 @@ func (e *Engine) tryOrWait(ctx context.Context, name string, t Terms, onPlace fu
 	if lease, err = e.nested(ctx, name, t, wait); lease != nil || err != nil {
 		return lease, nil, nil, err
 	}
-	sh := e.shardOf(name)
-	sh.Lock()
-	k = sh.keys[name]
+	st := e.stripeOf(name)
+	st.Lock()
+	k = st.keys[name]
 	if lease = k.share(t); lease != nil {
-		sh.Unlock()
+		st.Unlock()
 		lease, err = e.handOut(ctx, lease)
 		return lease, nil, nil, err
 	}
 	var ticket Ticket
 	switch {
-	case sh.closed:
+	case st.closed:
 		err = holdfast.ErrClosed
 	case e.mayAttempt(k, t, wait):
-		k = e.beginCall(sh, name)
-		if e.SharedHolds && t.Plain() {
+		k = e.beginCall(st, name)
+		if e.SharedHolds && t.Default() {
 			k.sharedAttempts++
 		}
-		sh.Unlock()
+		st.Unlock()
 		lease, w, err = e.firstAttempt(ctx, k, t, onPlace, wait)
 		return lease, k, w, err
 	case !wait:
@@ -119,14 +119,14 @@ func (e *Engine) tryOrWait(ctx context.Context, name string, t Terms, onPlace fu
 		k.Push(w)
 		ticket = e.discipline.Join(k, w)
 	}
-	sh.Unlock()
+	st.Unlock()
 	if ticket != nil {
 		ticket.Enter(ctx)
 	}
 	return nil, k, w, err
 }
 
-// mayAttempt reports whether a caller makes an attempt of its own. The mutex of the key's shard is held;
+// mayAttempt reports whether a caller makes an attempt of its own. The mutex of the key's stripe is held;
 // k may be nil.
 func (e *Engine) mayAttempt(k *Key, t Terms, wait bool) bool {
 	switch {
@@ -137,12 +137,12 @@ func (e *Engine) mayAttempt(k *Key, t Terms, wait bool) bool {
 	case !e.ManyHolds || k.FirstWaiter() != nil: // those that wait here come first
 		return false
 	}
-	return !wait || k.calls < mostAtOnce && !k.HasSharedAttempt(t)
+	return !wait || k.calls < maxAtOnce && !k.hasSharedAttempt(t)
 }
 
-// HasSharedAttempt reports whether a first attempt is under way that serves a waiter with these terms
+// hasSharedAttempt reports whether a first attempt is under way that serves a waiter with these terms
 // too, if it succeeds. The key's mutex is held.
-func (k *Key) HasSharedAttempt(t Terms) bool { return k.sharedAttempts > 0 && t.Plain() }
+func (k *Key) hasSharedAttempt(t Terms) bool { return k.sharedAttempts > 0 && t.Default() }
 
 // firstAttempt makes the first attempt for a key on the caller's goroutine, which saves an uncontended
 // lock a fifth of its time. The caller found nobody here; with Config.ManyHolds, nobody who waits. A
@@ -158,13 +158,11 @@ func (e *Engine) firstAttempt(ctx context.Context, k *Key, t Terms, onPlace func
 	done()
 
 	k.Lock()
-	if k.HasSharedAttempt(t) {
+	if k.hasSharedAttempt(t) {
 		k.sharedAttempts--
 	}
-	if a.Hold != nil {
-		if lease = e.Adopt(k, a, e.Calls.At(a.Start)); lease != nil {
-			k.ServeReaders(a.Hold)
-		}
+	if lease == nil {
+		lease = e.Adopt(k, a, nil)
 	}
 	var w *Waiter
 	var err error

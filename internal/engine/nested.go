@@ -16,7 +16,7 @@ import (
 // the count that it sets, so repeating it is harmless. A section makes its calls one at a
 // time. The last Unlock waits for none of them, as it deletes the field with all its entries.
 
-// nesting is the state of a section with nested entries. Guarded by the shard's mutex.
+// nesting is the state of a section with nested entries. Guarded by the stripe's mutex.
 type nesting struct {
 	serial  chan struct{}       // one slot, full while a call is under way; immutable
 	entries map[*entry]struct{} // those that live, without the first
@@ -46,7 +46,7 @@ func (e *Engine) nested(ctx context.Context, name string, t Terms, wait bool) (*
 
 // reenter adds an entry to the section of outer.
 func (e *Engine) reenter(ctx context.Context, outer *entry, t Terms, wait bool) (*holdfast.Lease, error) {
-	if !t.Plain() {
+	if !t.Default() {
 		return nil, errs.ErrNested
 	}
 	s, k, began := outer.section, outer.key(), e.Calls.Now()
@@ -222,8 +222,8 @@ func (e *Engine) countOut(ctx context.Context, s *section) error {
 	return nil
 }
 
-// pin keeps the hold from being handed over: a late nested call would count for the next
-// section.
+// pin keeps the hold from being handed over: a late nested call, or a reader beside this section, would
+// count for the next one.
 func (s *section) pin() {
 	k := s.hold.Key
 	k.Lock()

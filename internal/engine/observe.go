@@ -17,7 +17,7 @@ import (
 // engine may note them anywhere, also with a key's mutex held.
 
 const (
-	mostEvents = 4096        // that wait to be told
+	maxEvents  = 4096        // that wait to be told
 	lastEvents = time.Second // for which Close waits for the observer
 )
 
@@ -36,7 +36,7 @@ type observer struct {
 	away     atomic.Int64          // length of outages
 	mu       sync.Mutex
 	outages  map[string]serverOutage // by server; guarded by mu
-	halves   map[string][2]int       // waiters of readers and of writers, by name; guarded by mu
+	halves   map[string]int          // waiters of readers and writers together, by name; guarded by mu
 }
 
 // serverOutage is an outage of a server. Its times are those of Calls.Now.
@@ -48,7 +48,7 @@ func newObserver(e *Engine, to *holdfast.Observer) *observer {
 		return nil
 	}
 	o := &observer{
-		to: *to, engine: e, events: make(chan func(), mostEvents), outages: make(map[string]serverOutage), halves: make(map[string][2]int),
+		to: *to, engine: e, events: make(chan func(), maxEvents), outages: make(map[string]serverOutage), halves: make(map[string]int),
 		closing: make(chan struct{}), done: make(chan struct{}),
 	}
 	go o.run()
@@ -225,9 +225,9 @@ func (e *Engine) Woken(name string) {
 	}
 }
 
-// noteWaiterCount notes that the number of a key's waiters has changed, with the key's mutex held. Those of both
-// halves of a read/write lock count together.
-func (e *Engine) noteWaiterCount(name string, waiting int) {
+// noteWaiterCount notes that a key has so many waiters, after a change of their number, with the key's mutex
+// held. Those of both halves of a read/write lock count together.
+func (e *Engine) noteWaiterCount(name string, waiting, change int) {
 	o := e.observer
 	if o == nil {
 		return
@@ -235,15 +235,10 @@ func (e *Engine) noteWaiterCount(name string, waiting int) {
 	if e.readers != nil || e.writers != nil {
 		o.mu.Lock() // also while the event is emitted, so that the last one has the last number
 		defer o.mu.Unlock()
-		halves, mine := o.halves[name], 0
-		if e.readers != nil {
-			mine = 1
-		}
-		halves[mine] = waiting
-		if o.halves[name] = halves; halves == [2]int{} {
+		waiting = o.halves[name] + change
+		if o.halves[name] = waiting; waiting == 0 {
 			delete(o.halves, name)
 		}
-		waiting = halves[0] + halves[1]
 	}
 	emit(o, o.to.Waiters, &o.dropped.Waiters, holdfast.WaitersEvent{Key: e.KeyOf(name), Waiting: waiting})
 }

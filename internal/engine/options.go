@@ -25,7 +25,7 @@ func (c *Config) errorf(format string, args ...any) error {
 // Configure returns the configuration of a lock kind with these options, to be completed and then
 // checked by [Config.Check]. own is where its own options go. function is what users have called.
 func Configure(kind, function string, own any, opts []holdfast.Option) (Config, error) {
-	c := Config{Kind: kind, Client: uuid.NewString(), Settings: holdfast.Settings{
+	c := Config{Kind: kind, LockerID: uuid.NewString(), Settings: holdfast.Settings{
 		Label: hostAndProcess(), Lease: holdfast.DefaultLease, LocalHandover: holdfast.DefaultLocalHandover,
 		Logger: slog.New(slog.DiscardHandler), Own: own,
 	}}
@@ -110,7 +110,7 @@ func (e *Engine) Check(ctx context.Context, key string, opts []holdfast.LockOpti
 		return err
 	}
 	t, err := e.chosen(opts, &holdfast.LockOptions{})
-	if err == nil && !t.Plain() && e.boundTo(ctx, name) != nil {
+	if err == nil && !t.Default() && e.boundTo(ctx, name) != nil {
 		err = errs.ErrNested
 	}
 	return err
@@ -164,10 +164,10 @@ func (e *Engine) warnOfEviction() {
 	if !can || !e.Logger.Enabled(context.Background(), slog.LevelWarn) {
 		return
 	}
-	e.Calls.Go(func(ctx context.Context) {
+	e.Calls.TryGo(func(ctx context.Context) {
 		policy, err := redis.EvictionPolicy(ctx)
 		if err == nil && policy != "" && check.Evicts(policy) {
-			e.Logger.Warn("holdfast: "+e.Kind+": Redis may evict locks that are held; set maxmemory-policy noeviction", "policy", policy)
+			e.Logger.Warn("holdfast: Redis may evict locks that are held; set maxmemory-policy noeviction", "kind", e.Kind, "policy", policy)
 		}
 	})
 }

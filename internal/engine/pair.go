@@ -20,19 +20,6 @@ func Pair(readers, writers *Engine) {
 // Paired reports whether two engines are the halves of a read/write lock.
 func Paired(a, b *Engine) bool { return a != nil && b != nil && (a.readers == b || b.readers == a) }
 
-// pin is section.pin for an entry that lives, before a reader comes beside it: the next writer would be
-// beside that reader, too.
-func (en *entry) pin() error {
-	k := en.key()
-	k.Lock()
-	defer k.Unlock()
-	cause := en.err()
-	if cause == nil {
-		en.section.hold.pinned = true
-	}
-	return cause
-}
-
 // lockPaired does what a Lock of a half does before any other: it refuses a writer whose caller is a
 // reader, for which it would wait, and takes the key beside a writer that is the caller of a reader. en
 // is the entry that ctx re-enters, or nil. If it returns neither, the Lock goes on as any other.
@@ -53,23 +40,21 @@ func (e *Engine) lockPaired(ctx context.Context, name string, t Terms, en *entry
 // beside takes the key for a reader that writer calls. It does not wait for others, and rides out
 // an outage on its own goroutine, as those that wait here may wait for writer.
 func (e *Engine) beside(ctx context.Context, name string, t Terms, writer *entry, wait bool) (lease *holdfast.Lease, err error) {
-	if err = writer.pin(); err != nil {
+	writer.section.pin() // before the check: the next writer of the hold would be beside the reader, too
+	if err = writer.Err(); err != nil {
 		return nil, err
 	}
 	t.beside = writer
-	sh := e.shardOf(name)
-	sh.Lock()
-	if sh.closed {
-		sh.Unlock()
+	var k *Key
+	e.With(name, func(*Key) { k = e.beginCall(e.stripeOf(name), name) })
+	if k == nil {
 		return nil, holdfast.ErrClosed
 	}
-	k := e.beginCall(sh, name)
-	sh.Unlock()
 	defer k.finishCall()
 	err = e.RideOut(ctx, wait, func(ctx context.Context) error {
 		a := e.Try(ctx, k, t, 1)
 		k.Lock()
-		lease = e.Adopt(k, a, e.Calls.At(a.Start))
+		lease = e.Adopt(k, a, nil)
 		closed := k.closed
 		k.Unlock()
 		e.Undo(a.Orphan)

@@ -34,7 +34,7 @@ func (e *Engine) MayRemain(name string, err error) {
 	all.keys[errs.Quote(e.KeyOf(name))] = struct{}{}
 }
 
-const mostNamed = 10 // keys in an error of Close
+const maxNamed = 10 // keys in an error of Close
 
 func (all *remains) error() error {
 	all.mu.Lock()
@@ -43,8 +43,8 @@ func (all *remains) error() error {
 		return nil
 	}
 	keys := slices.Sorted(maps.Keys(all.keys))
-	named := strings.Join(keys[:min(len(keys), mostNamed)], ", ")
-	if more := len(keys) - mostNamed; more > 0 {
+	named := strings.Join(keys[:min(len(keys), maxNamed)], ", ")
+	if more := len(keys) - maxNamed; more > 0 {
 		named += fmt.Sprintf(" and %d more", more)
 	}
 	return fmt.Errorf("holdfast: close: %w: perhaps still held: %s: %w", holdfast.ErrUnknown, named, all.err)

@@ -8,7 +8,7 @@ import (
 )
 
 // section lasts from an outermost Lock to the last Unlock of its entries. Guarded by the
-// shard's mutex unless said otherwise.
+// stripe's mutex unless said otherwise.
 type section struct {
 	hold    *Hold    // immutable
 	fence   int64    // immutable
@@ -22,9 +22,9 @@ type section struct {
 // [holdfast.Lease]. Safe for concurrent use.
 type entry struct {
 	section    *section      // immutable
-	listeners  *listeners    // guarded by the shard's mutex; nil until there are any
-	unlocked   bool          // Unlock was called; guarded by the shard's mutex
-	endedEarly bool          // ended before its section; guarded by the shard's mutex
+	listeners  *listeners    // guarded by the stripe's mutex; nil until there are any
+	unlocked   bool          // Unlock was called; guarded by the stripe's mutex
+	endedEarly bool          // ended before its section; guarded by the stripe's mutex
 	began      time.Duration // by Calls.Now; only for the observer; immutable
 	lease      holdfast.Lease
 }
@@ -49,13 +49,10 @@ func (h *Hold) newSection() *section {
 
 // cancel ends the sections of the hold that live, with the key's mutex held. It reports whether there were any.
 func (h *Hold) cancel(why error) (alive bool) {
-	if h.extras.sections == nil {
-		return h.section != nil && h.section.cancel(why)
-	}
+	alive = h.section != nil && h.section.cancel(why)
 	for s := range h.extras.sections {
 		alive = s.cancel(why) || alive
 	}
-	clear(h.extras.sections)
 	return alive
 }
 
@@ -84,7 +81,7 @@ func (s *section) end(why error) bool {
 	return true
 }
 
-// notify has the shard's next Unlock tell the listeners that the entry has ended. The key's mutex is held.
+// notify has the stripe's next Unlock tell the listeners that the entry has ended. The key's mutex is held.
 func (en *entry) notify(why error) {
 	if l := en.listeners; l != nil && !en.endedEarly {
 		k := en.key()

@@ -16,30 +16,29 @@ import (
 // returns nil if no hold may be shared, or if its tenure is over. Then Redis is asked, so that writers
 // of this process and of others get their turn. k may be nil; otherwise its mutex is held.
 func (k *Key) share(t Terms) *holdfast.Lease {
-	if k == nil || k.closed || !k.engine.SharedHolds {
+	h := k.shared(t)
+	if h == nil {
 		return nil
 	}
-	h, now := k.shared(t), k.engine.Calls.Now()
-	if h == nil || now-h.extras.tenure >= k.engine.LocalHandover {
+	now := k.engine.Calls.Now()
+	if now-h.extras.tenure >= k.engine.LocalHandover {
 		return nil
 	}
 	return h.admit(now)
 }
 
 // shared is the newest hold of the key, whose mutex is held, that callers with these terms may share; nil:
-// there is none. A hold with other than plain terms is not shared.
+// there is none. A hold with other than default terms is not shared. k may be nil.
 func (k *Key) shared(t Terms) *Hold {
-	if k.oldest == nil || !t.Plain() {
+	if k == nil || !k.engine.SharedHolds || !t.Default() {
 		return nil
 	}
-	for h := k.oldest.prev; ; h = h.prev {
-		if h.plain && !h.lost && h.section != nil && h.Alive() {
+	for h := range k.holds() {
+		if h.defaults && h.Alive() {
 			return h
 		}
-		if h == k.oldest {
-			return nil
-		}
 	}
+	return nil
 }
 
 // shareAgain begins another section in a hold whose tenure is over, and another tenure, if Redis
@@ -63,12 +62,12 @@ func (e *Engine) shareAgain(ctx context.Context, k *Key, t Terms) *holdfast.Leas
 	}
 	k.Lock()
 	defer k.Unlock()
-	if k.closed || k.shared(t) != h {
+	if k.shared(t) != h {
 		return nil
 	}
 	h.extras.tenure = now
 	lease := h.admit(now)
-	k.ServeReaders(h)
+	k.serveReaders(h)
 	return lease
 }
 
@@ -79,14 +78,13 @@ func (h *Hold) admit(since time.Duration) *holdfast.Lease {
 	return &s.first.lease
 }
 
-// ServeReaders serves the waiters that may share a hold of the key, whose mutex is held. A discipline calls it
-// when Redis has granted that hold.
-func (k *Key) ServeReaders(h *Hold) {
-	if !k.engine.SharedHolds || !h.plain {
+// serveReaders serves the waiters that may share a hold of the key, whose mutex is held.
+func (k *Key) serveReaders(h *Hold) {
+	if !k.engine.SharedHolds || !h.defaults {
 		return
 	}
 	for w := range k.All() {
-		if w.Terms.Plain() {
+		if w.Terms.Default() {
 			k.Serve(w, h.admit(w.Since))
 		}
 	}

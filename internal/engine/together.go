@@ -98,16 +98,16 @@ func (e *Engine) beginAlone(ctx context.Context, name string) (*Key, error) {
 	if e.boundTo(ctx, name) != nil {
 		return nil, holdfast.ErrNotAcquired
 	}
-	sh := e.shardOf(name)
-	sh.Lock()
-	defer sh.Unlock()
+	st := e.stripeOf(name)
+	st.Lock()
+	defer st.Unlock()
 	switch {
-	case sh.closed:
+	case st.closed:
 		return nil, holdfast.ErrClosed
-	case sh.keys[name] != nil:
+	case st.keys[name] != nil:
 		return nil, holdfast.ErrNotAcquired
 	}
-	return e.beginCall(sh, name), nil
+	return e.beginCall(st, name), nil
 }
 
 // adoptAll begins the sections of all attempts. If one of them failed, it gives all
@@ -117,7 +117,7 @@ func (e *Engine) adoptAll(ctx context.Context, states []*Key, attempts []Attempt
 	var err error
 	for i, k := range states {
 		k.Lock()
-		if lease := e.Adopt(k, attempts[i], e.Calls.At(attempts[i].Start)); lease != nil {
+		if lease := e.Adopt(k, attempts[i], nil); lease != nil {
 			leases = append(leases, lease)
 		} else if err == nil {
 			err = errs.Of("lock", e.KeyOf(k.Name), attempts[i].Failure())

@@ -26,7 +26,7 @@ const (
 	// 40 000 a second. On one Redis and on a quorum, they go out as batches. On a Redis Cluster,
 	// and with WithReplicas, each goes out alone.
 	undoAtOnce = 2000
-	mostUndone = 256 // acquires in the list from which on no acquire is sent
+	maxUndone  = 256 // acquires in the list from which on no acquire is sent
 )
 
 // errHeldBack says why an acquire was not sent.
@@ -217,7 +217,7 @@ func (u *undoing) putBack(tried, again []*Orphan) {
 
 // makeRoom counts out acquires that are no longer to be undone, under mu.
 func (u *undoing) makeRoom(acquires int) {
-	if u.acquires -= acquires; u.acquires < mostUndone && u.room != nil {
+	if u.acquires -= acquires; u.acquires < maxUndone && u.room != nil {
 		close(u.room)
 		u.room = nil
 	}
@@ -248,7 +248,7 @@ func (u *undoing) awaitRoom(ctx context.Context) bool {
 func (u *undoing) untilRoom() <-chan struct{} {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.acquires >= mostUndone && u.room == nil {
+	if u.acquires >= maxUndone && u.room == nil {
 		u.room = make(chan struct{})
 	}
 	return u.room

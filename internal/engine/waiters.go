@@ -10,7 +10,7 @@ import (
 )
 
 // waiters are the waiters of a key, in their order, with the state of their discipline.
-// Guarded by the shard's mutex.
+// Guarded by the stripe's mutex.
 type waiters struct {
 	first      *Waiter // of a ring: the last is before the first
 	count      int
@@ -23,7 +23,7 @@ type waiters struct {
 type Waiter struct {
 	prev, next *Waiter
 	waiting    bool // is among the waiters of its key
-	State      any  // of the discipline; guarded by the shard's mutex
+	State      any  // of the discipline; guarded by the stripe's mutex
 	Terms      Terms
 	Since      time.Duration // when it began to wait, by Calls.Now
 	ready      chan result   // one slot; the code that ends the wait sends one result
@@ -94,7 +94,7 @@ func (k *Key) insert(w, next *Waiter) {
 	if w.places != nil {
 		all.watching++
 	}
-	k.engine.noteWaiterCount(k.Name, all.count)
+	k.engine.noteWaiterCount(k.Name, all.count, 1)
 	if all.first == nil {
 		all.first, w.next, w.prev = w, w, w
 		return
@@ -125,7 +125,7 @@ func (k *Key) Remove(w *Waiter) {
 	if w.places != nil {
 		all.watching--
 	}
-	k.engine.noteWaiterCount(k.Name, all.count)
+	k.engine.noteWaiterCount(k.Name, all.count, -1)
 	if all.count == 0 {
 		all.first, all.authorized = nil, false
 	} else if all.first == w {

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // emptyKey is a key with neither hold nor waiters.
 func emptyKey() *Key {
-	return &Key{shard: &shard{engine: &Engine{discipline: careless{}}}}
+	return &Key{stripe: &stripe{engine: &Engine{discipline: careless{}}}}
 }
 
 // careless is a discipline that takes no note of waiters that have left.

@@ -181,7 +181,7 @@ func (q *queue) onLeaveReply(reply wire.FairReply, a engine.Attempt, list []leav
 		q.due = time.Now()
 	}
 	q.pause = time.Now().Add(q.retry.Next(q.in.engine.Lease))
-	q.outage, q.enterOutage = q.outage.Note(a), q.enterOutage.Note(a) // no waiter enters before it succeeds
+	q.outage, q.enterOutage = q.outage.Note(a), q.enterOutage.Note(a) // the loop lets no waiter enter before it succeeds
 	q.endOverdue(a)
 	if q.in.engine.Calls.CloseTimedOut() { // Close has ended
 		return nil

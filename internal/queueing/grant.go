@@ -85,7 +85,7 @@ func (q *queue) trusted(t *ticket, g wire.Grant) bool {
 	early := time.Since(t.start) < min(g.Lease, e.Lease)/2
 	return (early || planted.TrustFromGrant) &&
 		e.Replicas == 0 && // otherwise the confirmation waits for them
-		t.w.Terms.Plain() && // the grant has the lease and the label of the locker, not those of the call
+		t.w.Terms.Default() && // the grant has the lease and the label of the locker, not those of the call
 		(g.Fence > 0 || !e.Fencing) // if Redis could not count, the confirmation says why
 }
 

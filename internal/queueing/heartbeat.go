@@ -23,10 +23,10 @@ import (
 // reads.
 
 const (
-	mostOwners = 500              // in one call
-	mostKeys   = 50               // in one call
-	parallel   = 32               // calls under way in parallel: one after another, they would be late over a slow link
-	refresh    = 10 * time.Second // how often scores are advanced
+	maxOwners = 500              // in one call
+	maxKeys   = 50               // in one call
+	parallel  = 32               // calls under way in parallel: one after another, they would be late over a slow link
+	refresh   = 10 * time.Second // how often scores are advanced
 )
 
 // heartbeats are the queues with waiters, by the server that has them: a server that hangs
@@ -155,7 +155,7 @@ func (d *queued) sendHeartbeats(queues []*queue) {
 	tokens, owners := make(chan struct{}, parallel), 0
 	for _, q := range queues {
 		for _, next := range q.nextHeartbeats() {
-			if owners+len(next.Owners) > mostOwners || len(asked) >= mostKeys {
+			if owners+len(next.Owners) > maxOwners || len(asked) >= maxKeys {
 				full, its := asked, due
 				tokens <- struct{}{}
 				others.Go(func() {
@@ -204,7 +204,7 @@ func (q *queue) nextHeartbeats() (asked []wire.HeartbeatRequest) {
 		if !whole {
 			break
 		}
-		if len(next.Owners) == mostOwners {
+		if len(next.Owners) == maxOwners {
 			asked = append(asked, next)
 			next.Owners, next.Ahead, next.Place = nil, nil, false
 		}

@@ -45,7 +45,7 @@ func (q *queue) wanting() bool {
 
 // takeOutside removes and returns the tickets that enter now, with their owners set.
 func (q *queue) takeOutside() (list []*ticket) {
-	n, most := 0, mostEnter
+	n, most := 0, maxEnter
 	if q.in.engine.LocalHandover == 0 {
 		most = 1
 	}

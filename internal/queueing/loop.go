@@ -16,7 +16,7 @@ func (q *queue) loop() {
 		leaves := len(q.leaving) > 0 && !paused && !(q.left && (due || enters)) // in turn, if many leave
 		switch {
 		case leaves:
-			list := q.leaving[:min(len(q.leaving), mostEnter)]
+			list := q.leaving[:min(len(q.leaving), maxEnter)]
 			q.leaving = q.leaving[len(list):]
 			k.Unlock()
 			q.leaveAll(list)

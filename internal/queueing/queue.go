@@ -12,7 +12,7 @@ import (
 
 // queue is this locker's side of a key's queue in Redis. It lives as long as its waiters
 // and a little longer, as a caller that got a key often comes back immediately. Guarded by the
-// shard's mutex unless said otherwise. The methods need that mutex held, unless they say that
+// stripe's mutex unless said otherwise. The methods need that mutex held, unless they say that
 // they take it.
 type queue struct {
 	in       *queued              // immutable
@@ -25,7 +25,7 @@ type queue struct {
 	tickets  map[string]*ticket   // by owner: of waiters that may be in Redis' queue, and of those being confirmed
 	outside  []*ticket            // of waiters that have yet to enter, in their order
 	leaving  []leaver             // owners to be given up
-	left     bool                 // the loop's last call gave up some
+	left     bool                 // leaves go behind the next enter or heartbeat
 	entering int                  // calls to enter under way
 
 	served      bool           // the last wait ended with a grant
@@ -35,7 +35,7 @@ type queue struct {
 	outage      *engine.Outage // Redis answers nothing
 	had         bool           // this locker had the key when the last heartbeat went out
 	why         error          // names the holder of the key, as far as the label of a holder elsewhere is known; nil: not known
-	enterOutage *engine.Outage // Redis answers no enter, or no leave, which comes before any enter once it has failed; it may still answer heartbeats
+	enterOutage *engine.Outage // Redis answers no enter, or no leave, which the loop makes before its enters; it may still answer heartbeats
 
 	// See place.go.
 	placesFreed int // places that have become free since this queue was opened
@@ -55,7 +55,7 @@ type queue struct {
 	refreshed      time.Time // when the scores were last advanced
 }
 
-// ticket is what a waiter has for Redis' queue, before and after it has entered. Guarded by the shard's mutex.
+// ticket is what a waiter has for Redis' queue, before and after it has entered. Guarded by the stripe's mutex.
 // Its owner enters only once; a waiter that loses its place gets another ticket.
 type ticket struct {
 	queue      *queue         // immutable
@@ -79,8 +79,8 @@ type leaver struct {
 }
 
 const (
-	keepIdle  = time.Second // how long a queue outlives its last waiter
-	mostEnter = 100         // owners that enter or leave in one call
+	keepIdle = time.Second // how long a queue outlives its last waiter
+	maxEnter = 100         // owners that enter or leave in one call
 )
 
 // queueOf is the queue of k, or nil.

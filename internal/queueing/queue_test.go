@@ -32,7 +32,7 @@ func (nowhere) Close()                   {}
 func lingerers(t *testing.T, places int) *queue {
 	c, err := engine.Configure("test", "New", nil, nil)
 	require.NoError(t, errors.Join(err, c.Check()))
-	c.Client = strings.Repeat("c", 36)
+	c.LockerID = strings.Repeat("c", 36)
 	d := newQueued(nowhere{}, c, Config{})
 	t.Cleanup(func() { require.NoError(t, d.engine.Close()) })
 	q := &queue{in: d, key: d.engine.NewKey("k"), ready: true, poke: make(chan struct{}, 1), tickets: make(map[string]*ticket), foreign: true}
@@ -121,13 +121,13 @@ func TestLongOwners(t *testing.T) {
 		}
 		for i, ticket := range q.takeOutside() {
 			require.Equal(t, count >= manyEnter, len(ticket.owner) > longest, "%d of %d: %s", i, count, ticket.owner)
-			require.Regexp(t, "^"+q.in.engine.Client+":0[0-9]+$", ticket.owner)
+			require.Regexp(t, "^"+q.in.engine.LockerID+":0[0-9]+$", ticket.owner)
 			require.Same(t, ticket, q.tickets[ticket.owner])
 			require.True(t, q.in.signed(ticket.owner))
 		}
 	}
 	require.Len(t, q.tickets, 2*manyEnter-1, "all owners differ")
-	require.Equal(t, q.in.engine.Client+":0"+strings.Repeat("0", 26)+"7", longOwner(q.in.engine.Client+":07"))
+	require.Equal(t, q.in.engine.LockerID+":0"+strings.Repeat("0", 26)+"7", longOwner(q.in.engine.LockerID+":07"))
 
 	tried := &ticket{w: engine.NewWaiter(engine.Terms{}, nil, 0), owner: "tried"}
 	q.outside = []*ticket{tried}
@@ -144,7 +144,7 @@ func TestHeartbeatsAskForThePlaceOfTheOldest(t *testing.T) {
 	defer inboxes.Close()
 	q := lingerers(t, 0)
 	q.inbox, q.verify = inboxes.Subscribe("k"), true
-	for i := range mostOwners + 9 {
+	for i := range maxOwners + 9 {
 		w, owner := engine.NewWaiter(engine.Terms{}, func(int) {}, 0), fmt.Sprint(i)
 		q.key.Push(w)
 		q.tickets[owner] = q.newTicket(w)
@@ -173,8 +173,8 @@ func TestSignedOwners(t *testing.T) {
 		require.False(t, d.signed(strings.Replace(owner, ":0", ":01", 1)), "of another attempt")
 	}
 	for _, owner := range []string{
-		"", d.engine.NewOwner(), d.engine.Client, d.engine.Client + ":", d.engine.Client + ":0", d.engine.Client + ":0" + strings.Repeat("0", 100), d.engine.Client + ":0" + d.sign(d.engine.Client+":0"),
-		d.engine.Client + ":0" + strings.Repeat("0", 200) + d.newSignedOwner()[len(d.engine.Client)+2:],
+		"", d.engine.NewOwner(), d.engine.LockerID, d.engine.LockerID + ":", d.engine.LockerID + ":0", d.engine.LockerID + ":0" + strings.Repeat("0", 100), d.engine.LockerID + ":0" + d.sign(d.engine.LockerID+":0"),
+		d.engine.LockerID + ":0" + strings.Repeat("0", 200) + d.newSignedOwner()[len(d.engine.LockerID)+2:],
 	} {
 		require.False(t, d.signed(owner), owner)
 	}

@@ -45,7 +45,7 @@ func newQueued(backend Backend, c engine.Config, own Config) *queued {
 	return d
 }
 
-// open returns the queue of k, made if need be, with a ticket for w. The shard is not
+// open returns the queue of k, made if need be, with a ticket for w. The stripe is not
 // closed.
 func (d *queued) open(k *engine.Key, w *engine.Waiter) (*queue, *ticket) {
 	q := queueOf(k)

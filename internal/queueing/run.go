@@ -12,7 +12,7 @@ import (
 // so that a crash or a loss changes no waiter's place. A fair lock is correct without
 // runs; a tenure of 0 turns them off.
 
-// run is the state of a hold that Redis' queue has granted. Guarded by the shard's mutex
+// run is the state of a hold that Redis' queue has granted. Guarded by the stripe's mutex
 // while the hold lives, then immutable.
 type run struct {
 	doubt   bool     // a call of the first owner may still arrive
@@ -33,7 +33,7 @@ func (d *queued) Next(k *engine.Key, h *engine.Hold) *engine.Waiter {
 		if t == nil {
 			continue
 		}
-		if !t.entered || t.doubt || t.confirming || !t.w.Terms.Plain() {
+		if !t.entered || t.doubt || t.confirming || !t.w.Terms.Default() {
 			return nil
 		}
 		r.members, r.served = r.members[i+1:], append(r.served, owner)

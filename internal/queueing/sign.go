@@ -28,8 +28,8 @@ func (d *queued) sign(owner string) string {
 
 // signed reports whether an owner is of newSignedOwner, or of longOwner.
 func (d *queued) signed(owner string) bool {
-	padded, ours := strings.CutPrefix(owner, d.engine.Client+":0")
+	padded, ours := strings.CutPrefix(owner, d.engine.LockerID+":0")
 	number := strings.TrimLeft(padded, "0")
 	at := len(number) - signDigits
-	return ours && len(owner) <= 2*longest && at > 0 && number[at:] == d.sign(d.engine.Client+":0"+number[:at])
+	return ours && len(owner) <= 2*longest && at > 0 && number[at:] == d.sign(d.engine.LockerID+":0"+number[:at])
 }

@@ -65,25 +65,25 @@ func (q *Quorum) DeclareNothingHeld(ctx context.Context) error {
 			n.guard.forget()
 		}
 	}()
-	marked, err := all(ctx, q, len(q.nodes), func(n *node) (standing, error) {
+	marked, err := all(ctx, q, len(q.nodes), func(n *node) (wire.Standing, error) {
 		s, err := n.checkNow(ctx, n.mark)
 		if err == nil {
-			err = n.fit(s.Standing)
+			err = n.fit(s)
 		}
 		return s, err
 	})
 	if err != nil {
 		return err
 	}
-	quarantined := func(s standing) bool { return s.Left != 0 }
+	quarantined := func(s wire.Standing) bool { return s.Remaining != 0 }
 	if !slices.ContainsFunc(marked, quarantined) {
 		return nil
 	}
-	if slices.ContainsFunc(marked, func(s standing) bool { return !quarantined(s) }) {
+	if slices.ContainsFunc(marked, func(s wire.Standing) bool { return !quarantined(s) }) {
 		return errInUse
 	}
-	_, err = all(ctx, q, len(q.nodes), func(n *node) (standing, error) {
-		s, err := n.checkNow(ctx, func(ctx context.Context) (standing, error) {
+	_, err = all(ctx, q, len(q.nodes), func(n *node) (wire.Standing, error) {
+		s, err := n.checkNow(ctx, func(ctx context.Context) (wire.Standing, error) {
 			return n.check(ctx, wire.Activate, marked[n.index].Incarnation)
 		})
 		if err == nil && quarantined(s) {
@@ -103,10 +103,10 @@ var (
 // Nodes returns the state of all nodes, and changes nothing.
 func (q *Quorum) Nodes(ctx context.Context) []holdfast.NodeStatus {
 	status, runIDs := make([]holdfast.NodeStatus, len(q.nodes)), make([]string, len(q.nodes))
-	for a := range each(context.Background(), &q.short, q.nodes, func(n *node) (standing, error) {
-		return n.checkNow(ctx, n.standing)
+	for a := range each(context.Background(), &q.short, q.nodes, func(n *node) (wire.Standing, error) {
+		return n.checkNow(ctx, n.look)
 	}) {
-		status[a.n.index], runIDs[a.n.index] = a.n.status(a.reply.Standing, a.err), a.reply.RunID
+		status[a.n.index], runIDs[a.n.index] = a.n.status(a.reply, a.err), a.reply.RunID
 	}
 	for i, n := range q.nodes { // of several clients of one server, the first votes
 		same := q.sameServerAs(n, runIDs[i], func(other *node) string { return runIDs[other.index] })
@@ -125,10 +125,10 @@ func (n *node) status(reply wire.Standing, err error) holdfast.NodeStatus {
 	}
 	switch {
 	case s.Err != nil:
-	case unused || reply.Left < 0: // no marker, or none since it restarted
+	case unused || reply.Remaining < 0: // no marker, or none since it restarted
 		s.Remaining = n.q.MaxLease
 	default:
-		s.Vote, s.Remaining = reply.Left == 0, reply.Left
+		s.Vote, s.Remaining = reply.Remaining == 0, reply.Remaining
 	}
 	return s
 }

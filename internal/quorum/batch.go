@@ -36,7 +36,7 @@ type endReply = wire.Result[wire.ReleaseReply]
 // add makes the call for a hold, alone or in a batch, and returns immediately.
 func (b *batcher[K, R]) add(kind K, i item[R], alone bool) {
 	c, index := b.Join(kind, i, alone)
-	if index == 0 && !b.n.q.work.Run(func() {
+	if index == 0 && !b.n.q.work.TryGo(func() {
 		runtime.Gosched()
 		b.send(c)
 	}) {

@@ -15,20 +15,14 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// standing is what a check learns from a node: what this says about itself, and its vote.
-type standing struct {
-	wire.Standing
-	vote *wire.Vote // nil: it has none
-}
-
 // check asks the node for its standing. It asks again after a lost connection, which may date from
 // before a restart. Without restart guard, it only learns the server's run id.
-func (n *node) check(ctx context.Context, how wire.CheckMode, of string) (s standing, err error) {
+func (n *node) check(ctx context.Context, how wire.CheckMode, of string) (s wire.Standing, err error) {
 	for range 2 {
 		if !n.q.Unguarded {
-			s.Standing, s.vote, err = n.script.CheckNode(ctx, how, strings.ReplaceAll(uuid.NewString(), "-", ""), n.q.deployment(), of)
-		} else if s.vote, err = n.script.Identify(ctx); err == nil {
-			s.RunID = s.vote.RunID()
+			s, err = n.script.CheckNode(ctx, how, strings.ReplaceAll(uuid.NewString(), "-", ""), n.q.deployment(), of)
+		} else if s.Vote, err = n.script.Identify(ctx); err == nil {
+			s.RunID = s.Vote.RunID()
 		}
 		if wire.OutcomeOf(err) != wire.Unknown {
 			break
@@ -37,26 +31,26 @@ func (n *node) check(ctx context.Context, how wire.CheckMode, of string) (s stan
 	return s, err
 }
 
-// standing is a check that changes nothing.
-func (n *node) standing(ctx context.Context) (standing, error) {
+// look is a check that changes nothing.
+func (n *node) look(ctx context.Context) (wire.Standing, error) {
 	return n.check(ctx, wire.Observe, "")
 }
 
 // mark is a check that marks a node without marker. It does not do so if half of the other
 // nodes are marked for another deployment. The leases of that deployment may be longer
 // than the quarantine would be, and its quorums may share no node with ours.
-func (n *node) mark(ctx context.Context) (standing, error) {
-	s, err := n.standing(ctx)
-	if err != nil || s.Left >= 0 {
+func (n *node) mark(ctx context.Context) (wire.Standing, error) {
+	s, err := n.look(ctx)
+	if err != nil || s.Remaining >= 0 {
 		return s, err
 	}
 	ask := calls.After(ctx, n.q.NodeTimeout)
 	answers, others, other := 0, 0, error(nil)
-	for a := range each(ask, &n.q.short, n.q.nodes, func(m *node) (standing, error) {
+	for a := range each(ask, &n.q.short, n.q.nodes, func(m *node) (wire.Standing, error) {
 		if m == n || m.away() {
-			return standing{}, errAway
+			return wire.Standing{}, errAway
 		}
-		return m.checkNow(ask, m.standing)
+		return m.checkNow(ask, m.look)
 	}) {
 		if a.err == errClosed { // Close has begun: the others were not asked
 			return s, calls.ErrNoAnswer
@@ -65,8 +59,8 @@ func (n *node) mark(ctx context.Context) (standing, error) {
 			continue
 		}
 		answers++
-		if a.reply.Left >= 0 && a.reply.Deployment != n.q.deployment() {
-			others, other = others+1, a.n.fit(a.reply.Standing)
+		if a.reply.Remaining >= 0 && a.reply.Deployment != n.q.deployment() {
+			others, other = others+1, a.n.fit(a.reply)
 		}
 	}
 	if others > 0 && 2*others >= answers {
@@ -76,8 +70,13 @@ func (n *node) mark(ctx context.Context) (standing, error) {
 }
 
 // checkNow makes a check, whatever is known of the node.
-func (n *node) checkNow(ctx context.Context, check func(context.Context) (standing, error)) (standing, error) {
-	return detach(calls.After(ctx, max(n.q.NodeTimeout, time.Second)), n, check)
+func (n *node) checkNow(ctx context.Context, check func(context.Context) (wire.Standing, error)) (wire.Standing, error) {
+	return detach(n.checkContext(ctx), n, check)
+}
+
+// checkContext bounds a check, which takes several round trips.
+func (n *node) checkContext(base context.Context) context.Context {
+	return calls.After(base, max(n.q.NodeTimeout, time.Second))
 }
 
 // fit says why a node can never vote as it is, or nil.

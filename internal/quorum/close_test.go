@@ -37,7 +37,7 @@ func TestCloseLetsASharedReleaseArrive(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, reply.Ours)
 		closed := c.closing()
-		require.True(t, c.work.Run(send))
+		require.True(t, c.work.TryGo(send))
 		<-closed
 		r.settles("", "", "")
 	})
@@ -74,9 +74,9 @@ func TestNothingShortIsBegunWhileClosing(t *testing.T) {
 			require.True(t, (<-beginAsk(n, h, false)).reply.OK)
 		}
 		goOn := make(chan struct{})
-		require.True(t, c.short.Run(func() { <-goOn }))
+		require.True(t, c.short.TryGo(func() { <-goOn }))
 		closed := c.closing()
-		require.False(t, c.short.Run(func() {}))
+		require.False(t, c.short.TryGo(func() {}))
 		c.giveUp(h, false)
 		r.settles("", "", "")
 		c.markOver(kept, true, 0)
@@ -94,7 +94,7 @@ func TestG1_NoNodeIsMarkedWhileClosing(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, r *harness) {
 		c := r.client(func(c *Config) { c.MaxLease = 2 * lease })
 		goOn := make(chan struct{})
-		require.True(t, c.short.Run(func() { <-goOn }))
+		require.True(t, c.short.TryGo(func() { <-goOn }))
 		closed := c.closing()
 		defer func() { close(goOn); <-closed }()
 		r.do(0, "DEL", marker)

@@ -35,7 +35,7 @@ func each[T any](ctx context.Context, tasks *calls.Tasks, nodes []*node, f func(
 	return func(yield func(answer[T]) bool) {
 		came := make(chan answer[T], len(nodes))
 		for _, n := range nodes {
-			if !tasks.Run(func() {
+			if !tasks.TryGo(func() {
 				reply, err := f(n)
 				came <- answer[T]{n, reply, err}
 			}) {

@@ -118,7 +118,7 @@ func (h *hold) outcome(q *Quorum) (reply wire.ReleaseReply, enough, all bool) {
 // flying there. It returns immediately. Close waits for the attempt, unless Close came before it.
 func (n *node) end(h *hold, done func(*node, endReply, error)) {
 	end := ending{h, done}
-	if n.q.short.Begin() {
+	if n.q.short.TryBegin() {
 		end.done = func(n *node, reply endReply, err error) {
 			defer n.q.short.Done()
 			done(n, reply, err)

@@ -54,10 +54,10 @@ func (e judged) Outcome() wire.Outcome { return e.outcome }
 const quarantine = "it was started, emptied or promoted less than the longest lease ago, or is new (if nothing can be held: DeclareNothingHeld)"
 
 // noVote says why and how long a node has no vote.
-type noVote struct{ left time.Duration }
+type noVote struct{ remaining time.Duration }
 
 func (e noVote) Error() string {
-	return fmt.Sprintf("no vote for another %v: %s", e.left.Round(time.Millisecond), quarantine)
+	return fmt.Sprintf("no vote for another %v: %s", e.remaining.Round(time.Millisecond), quarantine)
 }
 
 // refused is an answer that waiting cannot cure.

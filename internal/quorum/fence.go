@@ -31,7 +31,7 @@ func (r *round) clocks(room []int64) []int64 {
 // clock is the latest time on which the clocks of a quorum of yes nodes agree, or 0. Under
 // mu.
 func (r *round) clock() int64 {
-	var room [MostNodes]int64
+	var room [MaxNodes]int64
 	clocks := r.clocks(room[:0])
 	for i := len(clocks) - 1; i >= r.q.quorum-1; i-- {
 		if clocks[i]-clocks[i-r.q.quorum+1] <= r.q.maxSkew() {

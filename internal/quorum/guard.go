@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
@@ -30,7 +29,7 @@ type guard struct {
 func (q *Quorum) checkNodes(ctx context.Context) {
 	due, first := []*node(nil), !q.checked.Load()
 	for _, n := range q.nodes {
-		if first || n.stale() && !n.away() {
+		if first || n.unchecked() && !n.away() {
 			due = append(due, n)
 		}
 	}
@@ -48,7 +47,7 @@ func (q *Quorum) checkNodes(ctx context.Context) {
 func (n *node) voting(ctx context.Context) (*wire.Vote, error) {
 	g := &n.guard
 	if vote := g.current(); vote != nil {
-		if !n.stale() {
+		if !n.unchecked() {
 			n.refresh(vote)
 			return vote, nil
 		}
@@ -79,7 +78,7 @@ func (n *node) known() (*wire.Vote, <-chan struct{}, error) {
 		return nil, nil, g.why
 	case g.checking == nil:
 		checking := make(chan struct{})
-		if !n.q.work.Run(func() { n.learn(checking) }) {
+		if !n.q.work.TryGo(func() { n.learn(checking) }) {
 			return nil, nil, errClosed
 		}
 		g.checking = checking
@@ -89,17 +88,17 @@ func (n *node) known() (*wire.Vote, <-chan struct{}, error) {
 
 // learn checks the node, and notes its answer.
 func (n *node) learn(done chan struct{}) {
-	ctx := calls.After(n.q.bounds.Base, max(n.q.NodeTimeout, time.Second))
+	ctx := n.checkContext(n.q.bounds.Base)
 	s, err := n.mark(ctx)
-	if planted.NoQuarantine && err == nil && s.vote == nil {
+	if planted.NoQuarantine && err == nil && s.Vote == nil {
 		s, err = n.check(ctx, wire.Activate, s.Incarnation)
 	}
 	if err == nil {
-		err = n.fit(s.Standing)
+		err = n.fit(s)
 	}
 	refusal := err
-	if err == nil && s.vote != nil {
-		if other := n.q.sameServerAs(n, s.vote.RunID(), (*node).runID); other != nil {
+	if err == nil && s.Vote != nil {
+		if other := n.q.sameServerAs(n, s.Vote.RunID(), (*node).runID); other != nil {
 			refusal = sameServer{other, n} // the node still votes, but a round counts the two as one
 		}
 	}
@@ -108,29 +107,29 @@ func (n *node) learn(done chan struct{}) {
 	defer g.mu.Unlock()
 	g.checked.Store(int64(n.q.calls.Now()))
 	wait := 100 * time.Millisecond
-	if err == nil && s.vote == nil {
-		err = judged{noVote{s.Left}, wire.Unavailable} // it will vote later
-		wait = min(s.Left, time.Second)
+	if err == nil && s.Vote == nil {
+		err = judged{noVote{s.Remaining}, wire.Unavailable} // it will vote later
+		wait = min(s.Remaining, time.Second)
 		if g.logged != s.Incarnation {
 			g.logged = s.Incarnation
-			n.q.Logger.Warn("holdfast: multilock: a node has no vote yet: "+quarantine, "node", n.name, "for", s.Left)
+			n.q.Logger.Warn("holdfast: multilock: a node has no vote yet: "+quarantine, "node", n.name, "for", s.Remaining)
 		}
 	}
 	if err != nil {
-		s.vote = nil
+		s.Vote = nil
 	}
 	if wire.OutcomeOf(refusal).Final() && g.refusal != refusal.Error() {
 		g.refusal = refusal.Error()
 		n.q.Logger.Warn("holdfast: multilock: a node cannot vote", "node", n.name, "error", g.refusal)
 	}
-	g.vote, g.why, g.until = s.vote, err, time.Now().Add(wait)
+	g.vote, g.why, g.until = s.Vote, err, time.Now().Add(wait)
 	g.checking = nil
 	close(done)
 }
 
-// stale reports whether the last check is more than a lease ago: the node has been unused since,
+// unchecked reports whether the last check is more than a lease ago: the node has been unused since,
 // and the changes that refresh looks for may have happened.
-func (n *node) stale() bool {
+func (n *node) unchecked() bool {
 	last := n.guard.checked.Load()
 	return last != 0 && n.q.calls.Now()-time.Duration(last) > n.q.Lease
 }
@@ -143,7 +142,7 @@ func (n *node) refresh(vote *wire.Vote) {
 	if time.Duration(now-last) < n.q.Lease/2 || !n.guard.checked.CompareAndSwap(last, now) {
 		return
 	}
-	n.q.work.Run(func() {
+	n.q.work.TryGo(func() {
 		good, err := call(n, 0, func(ctx context.Context) (bool, error) {
 			reply, good, err := n.script.CheckVote(ctx, vote, n.q.deployment())
 			return good && n.fit(reply) == nil, err

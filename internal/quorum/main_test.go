@@ -280,11 +280,11 @@ func (c *client) requireNoVote(node int) {
 // checked makes a check of its own.
 func checked(t *testing.T, n *node, how wire.CheckMode, of string) wire.Standing {
 	t.Helper()
-	s, err := n.checkNow(t.Context(), func(ctx context.Context) (standing, error) {
+	s, err := n.checkNow(t.Context(), func(ctx context.Context) (wire.Standing, error) {
 		return n.check(ctx, how, of)
 	})
 	require.NoError(t, err)
-	return s.Standing
+	return s
 }
 
 // holders are the holders of "k" on each node; "": none.

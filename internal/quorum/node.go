@@ -141,7 +141,7 @@ func callFor[T any](sharers int, n *node, lease time.Duration, f func(context.Co
 // detach runs f in the background, and returns when f or ctx ends.
 func detach[T any](ctx context.Context, n *node, f func(context.Context) (T, error)) (T, error) {
 	return calls.Detach(ctx, func(run func()) error {
-		if !n.q.work.Run(run) {
+		if !n.q.work.TryGo(run) {
 			return errClosed
 		}
 		return nil

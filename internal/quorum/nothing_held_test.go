@@ -96,11 +96,11 @@ func TestNothingHeld_Repeated(t *testing.T) {
 		require.NoError(t, c.DeclareNothingHeld(t.Context()))
 		<-lost
 		reply := checked(t, c.nodes[0], wire.Observe, "")
-		require.Zero(t, reply.Left)
+		require.Zero(t, reply.Remaining)
 		r.do(0, "FLUSHALL")
 		r.client().requireNoVote(0)
 		again := checked(t, c.nodes[0], wire.Activate, reply.Incarnation)
-		require.Positive(t, again.Left)
+		require.Positive(t, again.Remaining)
 		r.client().requireNoVote(0)
 	})
 }

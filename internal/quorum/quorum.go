@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// MostNodes is how many nodes a quorum may have.
-const MostNodes = 15
+// MaxNodes is how many nodes a quorum may have.
+const MaxNodes = 15
 
 // Config configures a quorum. The lock kind checks it.
 type Config struct {

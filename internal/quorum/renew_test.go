@@ -103,7 +103,7 @@ func TestRenewFindsTheNewVote(t *testing.T) {
 		other := r.client().nodes[2]
 		reply := checked(t, other, wire.Mark, "")
 		reply = checked(t, other, wire.Activate, reply.Incarnation)
-		require.Zero(t, reply.Left)
+		require.Zero(t, reply.Remaining)
 		x.cutOff(1)
 		_, _ = x.renew("k", ownX)
 		settle()

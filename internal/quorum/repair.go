@@ -68,7 +68,7 @@ func (n *node) put(j *job) {
 // ensureRepairer makes sure that a repairer is at work, under mu.
 func (n *node) ensureRepairer() {
 	if !n.repairing {
-		n.repairing = n.q.work.Run(n.repairer)
+		n.repairing = n.q.work.TryGo(n.repairer)
 	}
 }
 

@@ -169,7 +169,7 @@ func (r *round) onReply(n *node, reply wire.NodeReply, err error) {
 	case missing:
 		n.repair(r.hold) // if a quorum has it without this node
 	case late && reply.OK && r.q.Fencing: // the quorum has the number without this node
-		r.q.work.Run(func() { _ = n.raise(r.hold) })
+		r.q.work.TryGo(func() { _ = n.raise(r.hold) })
 	}
 }
 

@@ -3,14 +3,13 @@ package racing
 import (
 	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/pubsub"
 )
 
-// race is the state of racing waiters of a key. It lives as long as they do. The shard's mutex
+// race is the state of racing waiters of a key. It lives as long as they do. The stripe's mutex
 // guards it, except poke and what belongs to its loop.
 type race struct {
 	running   bool          // the loop runs
@@ -130,9 +129,9 @@ func (d *racing) wanted(k *engine.Key, r *race) (engine.Terms, bool) {
 	return engine.Terms{}, false
 }
 
-// mostExtra is how many attempts may be under way for a key that are not of its loop. They share calls
+// maxExtra is how many attempts may be under way for a key that are not of its loop. They share calls
 // to Redis.
-const mostExtra = 64
+const maxExtra = 64
 
 // widen makes extra attempts, for as many waiters as attempts have succeeded since one found none: room
 // for some is often room for more. So N permits that are given back serve N waiters in about log2 N
@@ -141,7 +140,7 @@ const mostExtra = 64
 func (d *racing) widen(k *engine.Key, r *race) {
 	n := 0
 	for w := range k.All() {
-		if n++; n > 1+r.wide || r.extra == mostExtra {
+		if n++; n > 1+r.wide || r.extra == maxExtra {
 			return
 		}
 		if n <= 1+r.extra { // has been asked for
@@ -228,11 +227,7 @@ func (d *racing) serve(k *engine.Key, r *race, a engine.Attempt, terms engine.Te
 		d.engine.Undo(a.Hold.Orphan())
 		return false
 	}
-	var lease *holdfast.Lease
-	if a.Hold != nil {
-		lease = d.engine.Adopt(k, a, w.Since)
-	}
-	if lease == nil {
+	if d.engine.Adopt(k, a, w) == nil {
 		r.contended, r.wide = true, 0
 		return false
 	}
@@ -243,8 +238,6 @@ func (d *racing) serve(k *engine.Key, r *race, a engine.Attempt, terms engine.Te
 	if n := r.releases(r.seen()); n > 0 && d.delay != nil {
 		d.usualReleases(k).Note(int64(n << 10))
 	}
-	k.Serve(w, lease)
-	k.ServeReaders(a.Hold)
 	return true
 }
 

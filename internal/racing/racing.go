@@ -16,7 +16,7 @@ type racing struct {
 	engine  *engine.Engine                // immutable
 	backend Backend                       // the engine's; immutable
 	delay   func(tries int) time.Duration // nil: there are no split votes; immutable
-	usual   [engine.Shards]calls.Average  // by shard of the key: 1024 times the releases that a wait lets pass; with delay
+	usual   [engine.Stripes]calls.Average // by stripe of the key: 1024 times the releases that a wait lets pass; used only with delay
 }
 
 // New returns an engine whose waiters race with other processes for a key. It makes no call to
@@ -33,11 +33,13 @@ func newRacing(backend Backend, c engine.Config) *racing {
 }
 
 func (d *racing) usualReleases(k *engine.Key) *calls.Average {
-	return &d.usual[k.Shard()]
+	return &d.usual[k.Stripe()]
 }
 
-func (d *racing) Join(k *engine.Key, w *engine.Waiter) engine.Ticket {
-	if d.engine.ManyHolds && !k.HasSharedAttempt(w.Terms) { // perhaps no call is under way whose end begins the loop
+// Join begins the loop at once where several permits may be free. Otherwise, the end of the hold or call for
+// which w waits begins it. Readers wait for that, too: a call under way may serve them all.
+func (d *racing) Join(k *engine.Key, _ *engine.Waiter) engine.Ticket {
+	if d.engine.ManyHolds && !d.engine.SharedHolds {
 		d.Settle(k)
 	}
 	return nil
@@ -73,7 +75,7 @@ func (d *racing) WaitError(k *engine.Key, _ *engine.Waiter) error {
 
 func (d *racing) Next(k *engine.Key, _ *engine.Hold) *engine.Waiter {
 	w := k.FirstWaiter()
-	if w == nil || !w.Terms.Plain() {
+	if w == nil || !w.Terms.Default() {
 		return nil
 	}
 	k.Remove(w)

@@ -107,7 +107,7 @@ func (d *racing) rest(k *engine.Key, r *race, before pubsub.State, until time.Ti
 }
 
 // holdBack is how long a race with split votes waits after a release. A race tries immediately if it
-// has let as many releases pass as a wait for a key of this shard usually does. For each release
+// has let as many releases pass as a wait for a key of this stripe usually does. For each release
 // fewer it waits one round trip more, up to a few: so those that came first go first, and they do
 // not ask at the same time. As long as many do nevertheless, the delay is random as well.
 func (d *racing) holdBack(k *engine.Key, r *race, seen pubsub.State) time.Duration {

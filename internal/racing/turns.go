@@ -6,9 +6,9 @@ import (
 	"github.com/holdfast-go/holdfast/pubsub"
 )
 
-// mostIdle is how long turns may leave a key free after a release. The processes that have
+// maxIdle is how long turns may leave a key free after a release. The processes that have
 // their turn may have given up, or may never have wanted the key.
-const mostIdle = 50 * time.Millisecond
+const maxIdle = 50 * time.Millisecond
 
 // turns makes a process that has had its tenure step back for the others. PUBLISH has told
 // it how many others listen. It lets as many releases of others pass before it tries again,
@@ -75,7 +75,7 @@ func (t *turns) mine(seen pubsub.State, now time.Time) bool {
 	n := t.foreign(seen)
 	if n -= min(n, t.coming); n < t.target {
 		if n > t.others { // a release, and the last message unless a process takes the key
-			t.others, t.probe = n, now.Add(max(4*t.rtt, min(t.gap*5/4, mostIdle)))
+			t.others, t.probe = n, now.Add(max(4*t.rtt, min(t.gap*5/4, maxIdle)))
 		}
 		return false
 	}

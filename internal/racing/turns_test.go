@@ -84,8 +84,8 @@ func TestG4_TurnsDoNotSleepOverAReleaseForLong(t *testing.T) {
 	for n := range 2 {
 		later := now.Add(time.Duration(n+1) * 5 * time.Second)
 		require.False(t, turns.mine(seen(uint64(4+n)), later))
-		require.Equal(t, later.Add(mostIdle), turns.probe)
-		turns.probed(later.Add(mostIdle)) // it was held
+		require.Equal(t, later.Add(maxIdle), turns.probe)
+		turns.probed(later.Add(maxIdle)) // it was held
 		require.True(t, turns.probe.After(later.Add(5*time.Second)), "one probe for that release")
 	}
 }

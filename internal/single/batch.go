@@ -33,7 +33,7 @@ type batcher[K comparable, Q, A any] struct {
 	batch.Batcher[K, Q, wire.Result[A]]
 	few      func() int64                                                                // see fewOn; immutable
 	underWay atomic.Int64                                                                // calls of do
-	spawn    func(f func(context.Context)) bool                                          // calls.Calls.Go; immutable
+	spawn    func(f func(context.Context)) bool                                          // calls.Calls.TryGo; immutable
 	one      func(ctx context.Context, kind K, ask Q) (A, error)                         // calls for one; immutable
 	many     func(ctx context.Context, kind K, asks []Q, results []wire.Result[A]) error // calls for several, and fills results; immutable
 }
@@ -56,7 +56,7 @@ func batchOf[Q, A any](
 	one func(ctx context.Context, ask Q) (A, error),
 	many func(ctx context.Context, asks []Q, results []wire.Result[A]) error,
 ) *batcher[none, Q, A] {
-	return newBatcher(fewOn(s.redis), s.calls.Go,
+	return newBatcher(fewOn(s.redis), s.calls.TryGo,
 		func(ctx context.Context, _ none, ask Q) (A, error) { return one(ctx, ask) },
 		func(ctx context.Context, _ none, asks []Q, results []wire.Result[A]) error {
 			return many(ctx, asks, results)

@@ -48,14 +48,14 @@ func TestSharing_Queued(t *testing.T) {
 	client := s.Client(t)
 	c, err := engine.Configure("fair", "New", nil, nil)
 	require.NoError(t, err)
-	c.Lease, c.LocalHandover, c.Client = lease, 0, "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01"
+	c.Lease, c.LocalHandover, c.LockerID = lease, 0, "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01"
 	require.NoError(t, c.Check())
 	own := queueing.Config{WaiterTTL: 5 * time.Second, GrantLease: 6 * time.Second}
 	q := newFair(client, c, own)
 	e := queueing.New(q, c, own)
 	defer e.Close()
 	ctx := context.Background()
-	owner := func(n string) string { return c.Client + ":0" + n }
+	owner := func(n string) string { return c.LockerID + ":0" + n }
 	s.Do(t, "SET", "wrong", "a string")
 	acquire := func(key, n string) func() wire.Result[wire.AcquireReply] {
 		return func() wire.Result[wire.AcquireReply] {

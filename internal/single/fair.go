@@ -29,14 +29,14 @@ func NewFair(client rueidis.Client, c engine.Config, own queueing.Config) *engin
 	return queueing.New(newFair(client, c, own), c, own)
 }
 
-// mostMembers is how many waiters of one locker may follow the first of a run:
+// maxMembers is how many waiters of one locker may follow the first of a run:
 // enough for a tenure of short sections, few enough to be named in a message.
-const mostMembers = 64
+const maxMembers = 64
 
 func newFair(client rueidis.Client, c engine.Config, own queueing.Config) *Fair {
-	settings := wire.FairSettings{Client: c.Client, WaiterTTL: own.WaiterTTL, GrantLease: own.GrantLease, Fencing: fencing(c)}
+	settings := wire.FairSettings{LockerID: c.LockerID, WaiterTTL: own.WaiterTTL, GrantLease: own.GrantLease, Fencing: fencing(c)}
 	if c.LocalHandover > 0 {
-		settings.Members = mostMembers
+		settings.Members = maxMembers
 		settings.Fencing.Reserve *= c.TenureFences()
 	}
 	q := &Fair{server: connect(client, c)}

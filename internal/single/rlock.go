@@ -33,7 +33,7 @@ func NewRLock(client rueidis.Client, c engine.Config) *engine.Engine {
 func newRLock(client rueidis.Client, c engine.Config) *RLock {
 	r := &RLock{server: connect(client, c), fencing: fencing(c)}
 	r.Redis = r.redis
-	r.acquires = newBatcher(fewOn(r.Redis), r.calls.Go, r.Redis.Acquire, r.AcquireEach)
+	r.acquires = newBatcher(fewOn(r.Redis), r.calls.TryGo, r.Redis.Acquire, r.AcquireEach)
 	r.releases = batchOf(r.server, r.Redis.Release, r.ReleaseEach)
 	return r
 }

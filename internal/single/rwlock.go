@@ -6,9 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/google/uuid"
+	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/racing"
@@ -58,9 +57,9 @@ var _ interface {
 func NewRWLock(client rueidis.Client, c engine.Config) (readers, writers *engine.Engine) {
 	s := connect(client, c)
 	forReaders := c
-	forReaders.Client, forReaders.SharedHolds, forReaders.ManyHolds, forReaders.Observer = uuid.NewString(), true, true, nil
+	forReaders.LockerID, forReaders.SharedHolds, forReaders.ManyHolds, forReaders.Observer = uuid.NewString(), true, true, nil
 	readers = racing.New(newRWLock(s.withCalls(c), forReaders), forReaders)
-	c.Client, c.OwnerSuffix = uuid.NewString(), wire.WriteSuffix
+	c.OwnerSuffix = wire.WriteSuffix
 	writers = racing.New(newRWLock(s, c), c)
 	engine.Pair(readers, writers)
 	return readers, writers
@@ -68,10 +67,10 @@ func NewRWLock(client rueidis.Client, c engine.Config) (readers, writers *engine
 
 func newRWLock(s server, c engine.Config) *RWLock {
 	r := &RWLock{
-		RWLock: wire.NewRWLock(s.redis, c.Client), server: s, fencing: fencing(c),
+		RWLock: wire.NewRWLock(s.redis, c.LockerID), server: s, fencing: fencing(c),
 		readers: c.SharedHolds, waiting: make(map[string]*wish),
 	}
-	r.acquires = newBatcher(fewOn(s.redis), s.calls.Go, r.RWLock.Acquire, r.AcquireEach)
+	r.acquires = newBatcher(fewOn(s.redis), s.calls.TryGo, r.RWLock.Acquire, r.AcquireEach)
 	r.releases = batchOf(s, r.RWLock.Release, r.ReleaseEach)
 	return r
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // A replica may not know of a hold yet, and it answers what only reads. So what says that a hold is gone also
-// writes, which it refuses.
+// writes, which it refuses. Those of a quorum do not: its other nodes have a say.
 func TestF27_AReplicaEndsNoHold(t *testing.T) {
 	s, n := start(t)
 	s.Do(t, "REPLICAOF", "127.0.0.1", "1")

@@ -127,7 +127,7 @@ var ofQuorum = family{
 		"end quietly in doubt": func(c client) error { return c.end(ReleaseRequest{Doubt: true}) },
 		"write fence":          func(c client) error { return errOf(c.WriteFence(c.ctx, c.key, c.owner, 1<<52, time.Hour)) },
 		"check": func(c client) error {
-			_, _, err := c.CheckNode(c.ctx, Mark, newIncarnation(), ofThree(longest), "")
+			_, err := c.CheckNode(c.ctx, Mark, newIncarnation(), ofThree(longest), "")
 			return err
 		},
 		"check vote": func(c client) error {

@@ -191,28 +191,28 @@ func (r *Redis) onDedicated(ctx context.Context, patience time.Duration, pool *c
 	shown, stop := context.WithTimeout(ctx, 2*r.Patience+r.ReplicaTimeout)
 	defer stop()
 	wait := r.client.B().Wait().Numreplicas(int64(r.Replicas)).Timeout(r.ReplicaTimeout.Milliseconds()).Build().Pin()
-	try := func() (replies []rueidis.RedisResult, stale bool, err error) {
+	try := func() (replies []rueidis.RedisResult, refused bool, err error) {
 		conn, err := pool.borrow(bounded, client)
 		if err != nil {
 			return nil, false, err
 		}
 		defer conn.giveBack()
 		replies = send(shown, conn, wait)
-		if stale = refusedByReplica(replies); stale {
+		if refused = refusedByReplica(replies); refused {
 			conn.Close()
 		}
-		return replies, stale, nil
+		return replies, refused, nil
 	}
-	replies, stale, err := try()
-	if !stale {
+	replies, refused, err := try()
+	if !refused {
 		return replies, err
 	}
-	for more := pool.idle(); stale && more > 0; more-- {
+	for more := pool.idle(); refused && more > 0; more-- {
 		next, again, err := try()
 		if err != nil { // the time is over
 			break
 		}
-		replies, stale = next, again
+		replies, refused = next, again
 	}
 	return replies, nil
 }

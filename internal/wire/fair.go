@@ -26,8 +26,8 @@ var (
 
 // FairSettings are what a client's fair scripts have in common.
 type FairSettings struct {
-	Client     string        // the client's uuid, the start of its owners
-	WaiterTTL  time.Duration // a client without a heartbeat for so long counts as dead
+	LockerID   string        // the start of its owners
+	WaiterTTL  time.Duration // how long a client without a heartbeat counts as alive
 	GrantLease time.Duration // of a lock that is granted
 	Members    int           // most waiters that follow in the run of a grant; 0: none
 	// Fencing says how fence numbers are handed out. A hold gets Reserve of them if its grant
@@ -39,7 +39,7 @@ type FairSettings struct {
 // of [Redis].
 type Fair struct {
 	onRedis
-	client   string // immutable
+	lockerID string // immutable
 	settings string // ARGV[1]; immutable
 	labelled string // the same with the label, for calls that keep it; immutable
 }
@@ -50,7 +50,7 @@ func NewFair(redis *Redis, s FairSettings) *Fair {
 		millis(s.WaiterTTL), millis(s.GrantLease),
 		millis(s.Fencing.Expiry), strconv.Itoa(s.Members), decimal(s.Fencing.Reserve),
 	}
-	f := &Fair{client: s.Client, settings: strings.Join(settings, " "), onRedis: onRedis{
+	f := &Fair{lockerID: s.LockerID, settings: strings.Join(settings, " "), onRedis: onRedis{
 		redis, "hash", fairInspect, func(key string) []string { return []string{key, queue(key)} }, parseQueued,
 		renewScript{script: renew}, setEntries,
 	}}
@@ -242,7 +242,7 @@ func (f *Fair) Queue(ctx context.Context, key string) ([]Waiter, error) {
 
 // Inbox returns the channel on which the client receives its grants of key. Scripts make
 // its name from that of the queue.
-func (f *Fair) Inbox(key string) string { return scripts.Channel(key) + ":" + f.client }
+func (f *Fair) Inbox(key string) string { return scripts.Channel(key) + ":" + f.lockerID }
 
 // OwnerChannel returns the channel on which Java wakes an owner.
 func (f *Fair) OwnerChannel(key, owner string) string { return scripts.Channel(key) + ":" + owner }

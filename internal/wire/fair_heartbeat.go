@@ -83,7 +83,7 @@ func (f *Fair) heartbeatAtOnce(ctx context.Context, asked []HeartbeatRequest, re
 	for _, a := range asked {
 		args = appendFairKeys(args, a.Key)
 	}
-	args = append(args, f.labelled, f.client)
+	args = append(args, f.labelled, f.lockerID)
 	for _, a := range asked {
 		args = append(args, strconv.Itoa(len(a.Owners)), digit[a.Polls]+digit[a.Place])
 		for i, owner := range a.Owners {

@@ -34,7 +34,7 @@ func goOwner(client string, n int) string { return client + ":0" + strconv.Itoa(
 const grantLease = 90 * time.Second
 
 func settingsOf(client string) FairSettings {
-	return FairSettings{Client: client, WaiterTTL: 60 * time.Second, GrantLease: grantLease}
+	return FairSettings{LockerID: client, WaiterTTL: 60 * time.Second, GrantLease: grantLease}
 }
 
 // harness is a server with the Go clients A, B and C, which listen to their inboxes.

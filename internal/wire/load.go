@@ -12,8 +12,8 @@ type script struct {
 	text, sha string
 	sharded   *script // with the shard channels of a Redis Cluster; nil: it has no channels
 	each      *script // does with each of many locks what this one does with one; nil: there is none
-	renews    bool    // holds, of several keys perhaps; set by renewEach
-	shows     bool    // labels, which stand in its reply; set by showing
+	renews    bool    // whether it renews holds, perhaps of several keys; set by renewEach
+	shows     bool    // whether its reply has labels; set by showing
 }
 
 // sources are the texts of all scripts by their names; immutable.

@@ -28,10 +28,10 @@ type Standing struct {
 	Version     string        // of Redis
 	Policy      string        // maxmemory-policy: what it does when it is out of memory
 	Deployment                // of the marker; zero without one
-	Left        time.Duration // until the node has a vote; 0: it has; negative: never by this marker
+	Remaining   time.Duration // until the node has a vote; 0: it has; negative: never by this marker
 	Marked      bool          // the marker was written by this call
 	Incarnation string        // of the marker; "" without one
-	vote        Vote
+	Vote        *Vote         // nil: it has none
 }
 
 // Vote lets a call count towards a quorum: it names one boot, one replication ID and one
@@ -67,11 +67,11 @@ const (
 // connection of its own, which cannot outlive the server's process: the script is that of
 // the boot that was checked. For a vote, a third one asks whether the other calls also go
 // to that server; otherwise the client dials again. It may be repeated.
-func (r *Redis) CheckNode(ctx context.Context, how CheckMode, fresh string, d Deployment, of string) (Standing, *Vote, error) {
+func (r *Redis) CheckNode(ctx context.Context, how CheckMode, fresh string, d Deployment, of string) (Standing, error) {
 	pool, client := r.pool("")
 	conn, err := pool.borrow(ctx, client)
 	if err != nil {
-		return Standing{}, nil, err
+		return Standing{}, err
 	}
 	defer conn.giveBack()
 	defer conn.Close() // first: rueidis would send commands that a busy server refuses, and panic
@@ -82,16 +82,17 @@ func (r *Redis) CheckNode(ctx context.Context, how CheckMode, fresh string, d De
 	check := conn.B().Eval().Script(quorumCheck.text).Numkeys(1).Arg(args...).Build()
 	m, err := conn.Do(ctx, check).ToMessage()
 	s, err := parseStanding(m, r.allowed(rightText, explained(err)))
-	if err != nil || s.Left != 0 {
-		return s, nil, err
+	if err != nil || s.Vote == nil {
+		return s, err
 	}
-	if err := conn.Do(ctx, conn.B().ScriptLoad().Script(s.vote.acquire.text).Build()).Error(); err != nil {
-		return s, nil, r.allowed(0, explained(err))
+	if err := conn.Do(ctx, conn.B().ScriptLoad().Script(s.Vote.acquire.text).Build()).Error(); err != nil {
+		s.Vote = nil
+		return s, r.allowed(0, explained(err))
 	}
 	if run, err := r.runID(ctx); err == nil && run != s.RunID {
 		r.redial(ctx)
 	}
-	return s, &s.vote, nil
+	return s, nil
 }
 
 // Identify returns the vote of a node without restart guard. A server that shows no run id, or not
@@ -112,7 +113,7 @@ func (r *Redis) CheckVote(ctx context.Context, vote *Vote, d Deployment) (s Stan
 		return s, err == nil && now.runID == vote.runID, err
 	}
 	s, err = parseStanding(r.invoke(ctx, quorumCheck, 1, marker, "0", millis(d.MaxLease), decimal(int64(d.Nodes)), string(Observe)))
-	return s, err == nil && s.Left == 0 && s.vote.marker == vote.marker, err
+	return s, err == nil && s.Vote != nil && s.Vote.marker == vote.marker, err
 }
 
 func parseStanding(m rueidis.RedisMessage, err error) (Standing, error) {
@@ -131,9 +132,9 @@ func parseStanding(m rueidis.RedisMessage, err error) (Standing, error) {
 	if err != nil || left < -1 || left > 2*maxLease.Milliseconds() {
 		return Standing{}, errReply
 	}
-	s := Standing{RunID: text[0], Version: text[1], Policy: text[2], Marked: written == 1, Left: time.Duration(left) * time.Millisecond}
+	s := Standing{RunID: text[0], Version: text[1], Policy: text[2], Marked: written == 1, Remaining: time.Duration(left) * time.Millisecond}
 	if s.RunID == "" { // no marker names its boot
-		s.Left = -1
+		s.Remaining = -1
 	}
 	if s.RunID == "" || text[4] == "" {
 		return s, nil
@@ -141,23 +142,25 @@ func parseStanding(m rueidis.RedisMessage, err error) (Standing, error) {
 	var run, replID, since string
 	var longest int64
 	if _, err := fmt.Sscan(text[4], &s.Incarnation, &run, &replID, &since, &longest, &s.Nodes); err != nil {
-		s.Incarnation, s.Left = "", -1 // it is not one of ours
+		s.Incarnation, s.Remaining = "", -1 // it is not one of ours
 		return s, nil
 	}
 	s.MaxLease = time.Duration(longest) * time.Millisecond
-	s.vote = newVote(text[4], text[3])
-	s.vote.runID = s.RunID
+	if s.Remaining == 0 {
+		s.Vote = newVote(text[4], text[3])
+		s.Vote.runID = s.RunID
+	}
 	return s, nil
 }
 
 // blankVote is the line of quorum/acquire.lua that newVote replaces by the marker and replication ID of a vote.
 const blankVote = "local marker, replID = '', ''\n"
 
-// newVote makes quorum_acquire the script of a vote with a marker and a replication ID. Both are words
+// newVote returns a vote, whose script is quorum_acquire with its marker and replication ID. Both are words
 // that the node has said, and are checked to be no more than that.
-func newVote(marker, replID string) Vote {
+func newVote(marker, replID string) *Vote {
 	filled := fmt.Sprintf("local marker, replID = '%s', '%s'\n", word(marker), word(replID))
-	return Vote{marker: marker, acquire: scriptOf(strings.Replace(quorumAcquire.text, blankVote, filled, 1))}
+	return &Vote{marker: marker, acquire: scriptOf(strings.Replace(quorumAcquire.text, blankVote, filled, 1))}
 }
 
 // word keeps of a text what may stand between quotes in a script.

@@ -24,14 +24,14 @@ func TestCheckMarksAFreshNode(t *testing.T) {
 	require.Regexp(t, `^\d+\.\d+\.\d+$`, reply.Version)
 	require.Equal(t, must(n.runID(bounded(t)))(t), reply.RunID)
 	// The longest lease and a hundredth for each of two clocks, and 2 ms.
-	require.InDelta(t, longest.Milliseconds()*102/100+2, reply.Left.Milliseconds(), slackMillis)
+	require.InDelta(t, longest.Milliseconds()*102/100+2, reply.Remaining.Milliseconds(), slackMillis)
 
 	before := state(t, s)
 	for _, how := range []CheckMode{Mark, Observe, Activate} {
 		again := unvoted(t, n, how, "")
 		require.False(t, again.Marked)
 		require.Equal(t, reply.Incarnation, again.Incarnation)
-		require.Positive(t, again.Left)
+		require.Positive(t, again.Remaining)
 	}
 	require.Equal(t, before, state(t, s))
 }
@@ -52,7 +52,7 @@ func TestQuarantineEnds(t *testing.T) {
 	s.Do(t, "DEL", marker)
 	unvoted(t, n, Mark, "")
 	forge(t, s, wordSince, decimal(serverMicros(t, s)/1000-longest.Milliseconds()))
-	require.InDelta(t, longest*2/100, unvoted(t, n, Mark, "").Left, float64(slack))
+	require.InDelta(t, longest*2/100, unvoted(t, n, Mark, "").Remaining, float64(slack))
 }
 
 // A marker that is not this boot's, this replication ID's or the past's is no vote, and is
@@ -85,15 +85,15 @@ func TestGuard_MarkerChecks(t *testing.T) {
 
 			for _, how := range []CheckMode{Observe, Activate} {
 				incarnation, _, _ := strings.Cut(forged, " ")
-				reply, new, err := n.CheckNode(bounded(t), how, newIncarnation(), ofThree(longest), incarnation)
-				require.True(t, new == nil && !reply.Marked)
-				require.True(t, reply.Left != 0 || OutcomeOf(err) == Refused, err)
+				reply, err := n.CheckNode(bounded(t), how, newIncarnation(), ofThree(longest), incarnation)
+				require.True(t, reply.Vote == nil && !reply.Marked)
+				require.True(t, reply.Remaining != 0 || OutcomeOf(err) == Refused, err)
 				require.Equal(t, forged, markerOf(t, s), how)
 			}
 
 			reply := unvoted(t, n, Mark, "")
 			require.True(t, reply.Marked)
-			require.InDelta(t, longest*102/100, reply.Left, float64(slack))
+			require.InDelta(t, longest*102/100, reply.Remaining, float64(slack))
 			require.NotEqual(t, forged, markerOf(t, s))
 			requireNoVote(t, s, n, vote)
 		})
@@ -114,7 +114,7 @@ func TestGuard_LongestLease(t *testing.T) {
 		reply, _, has := checkedFor(t, n, Mark, mine, "")
 		require.True(t, reply.Marked && !has)
 		require.Equal(t, want, reply.MaxLease)
-		require.InDelta(t, want*102/100, reply.Left, float64(slack))
+		require.InDelta(t, want*102/100, reply.Remaining, float64(slack))
 	}
 }
 
@@ -131,7 +131,7 @@ func TestActivate(t *testing.T) {
 	}
 	reply, vote, has := checkedFor(t, n, Activate, longest, began)
 	require.True(t, has && reply.Marked)
-	require.Zero(t, reply.Left)
+	require.Zero(t, reply.Remaining)
 	require.NotEqual(t, began, reply.Incarnation)
 
 	activated := markerOf(t, s)
@@ -155,9 +155,9 @@ func TestGuard_RestartInTheMiddleOfACheck(t *testing.T) {
 			return client.Do(bounded(t), client.B().Ping().Build()).Error() == nil
 		})
 	}})
-	_, none, err := n.CheckNode(bounded(t), Mark, newIncarnation(), ofThree(longest), "")
+	reply, err := n.CheckNode(bounded(t), Mark, newIncarnation(), ofThree(longest), "")
 	require.Error(t, err)
-	require.True(t, none == nil)
+	require.True(t, reply.Vote == nil)
 	m := s.Do(t, "SCRIPT", "EXISTS", vote.acquire.sha)
 	require.Equal(t, []int64{0}, must(m.AsIntSlice())(t))
 }
@@ -191,7 +191,7 @@ func TestGuard_NeedsARunID(t *testing.T) {
 	m, n := embedded(t)
 	for range 2 {
 		reply, _, has := checkedFor(t, n, Mark, time.Millisecond, "")
-		require.Negative(t, reply.Left)
+		require.Negative(t, reply.Remaining)
 		require.False(t, has)
 		m.FastForward(time.Second)
 	}

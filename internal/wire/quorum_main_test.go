@@ -32,11 +32,11 @@ func ofThree(longest time.Duration) Deployment { return Deployment{longest, 3} }
 // reports whether it got a vote, too: one that an assertion prints is two scripts long.
 func checkedFor(t testing.TB, n *Redis, how CheckMode, longest time.Duration, of string) (s Standing, vote *Vote, has bool) {
 	t.Helper()
-	s, vote, err := n.CheckNode(bounded(t), how, newIncarnation(), ofThree(longest), of)
+	s, err := n.CheckNode(bounded(t), how, newIncarnation(), ofThree(longest), of)
 	require.NoError(t, err)
 	pool, _ := n.pool("")
 	require.Zero(t, pool.lent)
-	return s, vote, vote != nil
+	return s, s.Vote, s.Vote != nil
 }
 
 // unvoted is the check of a node that gets no vote by it.

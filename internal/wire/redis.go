@@ -68,13 +68,13 @@ func NewRedisWith(client rueidis.Client, s RedisSettings) *Redis {
 
 // onRedis is what Fair, Semaphore and RWLock have of their Redis, with the scripts of their kind. Immutable.
 type onRedis struct {
-	redis   *Redis
-	of      string // the type of the keys
-	inspect script
-	keys    func(key string) []string // that inspect is given
-	parse   parser[holdfast.Status]   // of its reply
-	renews  renewScript
-	sets    script // entries
+	redis      *Redis
+	keyType    string // of SCAN
+	inspect    script
+	keys       func(key string) []string // that inspect is given
+	parse      parser[holdfast.Status]   // of its reply
+	renew      renewScript
+	setEntries script
 }
 
 // EvictionPolicy is [Redis.EvictionPolicy].
@@ -84,7 +84,7 @@ func (o *onRedis) EvictionPolicy(ctx context.Context) (string, error) {
 
 // Scans is [Redis.Scans].
 func (o *onRedis) Scans(ctx context.Context, match string) ([]Scan, error) {
-	return o.redis.scans(ctx, match, o.of)
+	return o.redis.scans(ctx, match, o.keyType)
 }
 
 // Inspect returns the state of key. Of a semaphore, the Owner is the holder whose lease ends first; of a
@@ -101,19 +101,19 @@ func (o *onRedis) InspectEach(ctx context.Context, names []string) ([]Result[hol
 
 // Renew is [Redis.Renew]. A hold that has ended or gone, or whose timeout key has, is NotOurs.
 func (o *onRedis) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []watchdog.Answer) error {
-	return o.redis.renewEach(ctx, o.renews, lease, keys, owners, answers)
+	return o.redis.renewEach(ctx, o.renew, lease, keys, owners, answers)
 }
 
 // SetEntries is [Redis.SetEntries]; of a read/write lock, up to 99 999 entries.
 func (o *onRedis) SetEntries(ctx context.Context, key, owner string, entries Entries) (ours bool, err error) {
 	keys := append(make([]string, 0, 4), key)
-	if o.renews.more != nil {
-		keys = append(keys, o.renews.more(key, owner))
+	if o.renew.more != nil {
+		keys = append(keys, o.renew.more(key, owner))
 	}
-	return o.redis.setEntries(ctx, o.sets, entries, owner, keys...)
+	return o.redis.setEntries(ctx, o.setEntries, entries, owner, keys...)
 }
 
-// Server is the address of the Redis that the client works with at present.
+// Server is the address of the Redis that the client works with at present; of a Redis Cluster, only that it is one.
 func (r *Redis) Server() string {
 	if r.Cluster != nil {
 		return "Redis Cluster"

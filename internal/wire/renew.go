@@ -16,7 +16,7 @@ var renew = load("renew")
 type renewScript struct {
 	script
 	more    func(key, owner string) string // nil: nothing does
-	permits string                         // how many a key has, of permits
+	permits string                         // the number of permits of a key; "": it is no semaphore
 }
 
 // renewArgs is room for the arguments of a call. rueidis copies them, so that

@@ -30,15 +30,15 @@ const WriteSuffix = ":write"
 // writers. Its methods are like those of [Redis].
 type RWLock struct {
 	onRedis
-	client string // the start of its owners, and the name of its wishes; immutable
+	lockerID string // the start of its owners, and the name of its wishes; immutable
 }
 
 // NewRWLock returns a RWLock on redis. It does no I/O.
-func NewRWLock(redis *Redis, client string) *RWLock {
+func NewRWLock(redis *Redis, lockerID string) *RWLock {
 	return &RWLock{onRedis{
 		redis, "hash", rwlockInspect, func(key string) []string { return []string{key, absentKey(key)} }, parseReadWrite,
 		renewScript{script: rwlockRenew, more: timeout}, rwlockSetEntries,
-	}, client}
+	}, lockerID}
 }
 
 // RWLockAcquireRequest is one hold of a read/write lock that is asked for. A writer's owner ends with
@@ -46,7 +46,7 @@ func NewRWLock(redis *Redis, client string) *RWLock {
 type RWLockAcquireRequest struct {
 	AcquireRequest
 	Beside string        // the writer that calls, beside which a reader takes the lock, without fencing; "": none
-	Wish   time.Duration // for so long the client wishes for the lock if it is refused; 0: it does not wait
+	Wish   time.Duration // how long the client wishes for the lock if it is refused; 0: it does not wait
 }
 
 // maxWish is the longest wish. One that ends later is from before the server's clock jumped back.
@@ -79,14 +79,14 @@ func (r *RWLock) acquireInput(in input, s sentFencing, a RWLockAcquireRequest) i
 		in.check(refuse("fencing: a reader beside a writer has the fence of that one"))
 	}
 	in.keys = append(in.keys, a.Key, tombstone(a.Key, a.Owner), timeout(a.Key, a.Owner), wishes(a.Key), absentKey(a.Key))
-	in.args = append(in.args, a.Owner, millis(a.Lease), r.redis.one, r.client, millis(a.Wish), a.Beside)
+	in.args = append(in.args, a.Owner, millis(a.Lease), r.redis.one, r.lockerID, millis(a.Wish), a.Beside)
 	return in.fenced(s, a.Key)
 }
 
 // RWLockReleaseRequest is a hold of a read/write lock that is to end.
 type RWLockReleaseRequest struct {
 	ReleaseRequest
-	Wish time.Duration // for so long other writers of the client wish for the lock; 0: none waits
+	Wish time.Duration // how long other writers of the client wish for the lock; 0: none waits
 }
 
 // Release ends a hold like [Redis.Release], and wakes those who may take the lock now.
@@ -103,7 +103,7 @@ func (r *RWLock) releaseInput(in input, h RWLockReleaseRequest) input {
 	other, _, more, err := h.args()
 	in.check(err, checkWish(h.Wish))
 	in.keys = append(in.keys, h.Key, timeout(h.Key, h.Owner), wishes(h.Key), absentKey(h.Key), other)
-	in.args = append(in.args, h.Owner, scripts.RWLockChannel(h.Key), more, r.client, millis(h.Wish))
+	in.args = append(in.args, h.Owner, scripts.RWLockChannel(h.Key), more, r.lockerID, millis(h.Wish))
 	return in
 }
 
@@ -139,7 +139,7 @@ func (r *RWLock) ForceRelease(ctx context.Context, key string) (existed bool, er
 // Withdraw ends the wish of the client for key, and wakes those who let it go first. It may
 // be repeated.
 func (r *RWLock) Withdraw(ctx context.Context, key string) error {
-	_, err := parseBool(r.redis.invokeFor(ctx, key, rwlockWithdraw, 1, wishes(key), r.client, scripts.RWLockChannel(key)))
+	_, err := parseBool(r.redis.invokeFor(ctx, key, rwlockWithdraw, 1, wishes(key), r.lockerID, scripts.RWLockChannel(key)))
 	return err
 }
 

@@ -36,7 +36,7 @@ local function heartbeat(at, count, lock, queue, scores, heartbeats, counter)
   local polls, asks = string.match(ARGV[at + 1], '^([01])([01])$')
   polls = polls == '1'
   if polls then -- it finds its grants by heartbeats, as long as it is alive
-    call('HSET', heartbeats, 'polls ' .. me, now + stale)
+    call('HSET', heartbeats, 'polls ' .. me, now + waiter_ttl)
   end
   local soon, grant = false, ''
   if not holder then

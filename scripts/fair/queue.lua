@@ -1,6 +1,6 @@
 -- fair_queue: the waiters of a lock, in their order. Changes nothing.
 -- KEYS[1]  the queue, list of owners
--- KEYS[2]  the heartbeats, hash client -> epoch ms until which it counts as alive; label client -> its label
+-- KEYS[2]  the heartbeats, hash client -> Unix ms until which it counts as alive; label client -> its label
 -- Reply    {owner, alive, label...}  for each waiter; alive: 1, or 0 if its client has sent no heartbeat in time, as Java never
 --          does; label: that of its client, or empty
 -- Repeat: safe.

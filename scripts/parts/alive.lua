@@ -2,13 +2,13 @@
 -- write also removes the dead among five random fields, of which a client has two, or three if it has polled; the third goes when
 -- it is drawn itself. So the dead are soon fewer than the living, however many come and go.
 local left = (tonumber(redis.call('HGET', heartbeats, me) or '') or 0) - now
-if left > tonumber(stale) or left < stale * 0.9 then
+if left > tonumber(waiter_ttl) or left < waiter_ttl * 0.9 then
   if label == '' then
-    redis.call('HSET', heartbeats, me, now + stale)
+    redis.call('HSET', heartbeats, me, now + waiter_ttl)
   else
-    redis.call('HSET', heartbeats, me, now + stale, 'label ' .. me, string.sub(label, 2))
+    redis.call('HSET', heartbeats, me, now + waiter_ttl, 'label ' .. me, string.sub(label, 2))
   end
-  local set = redis.pcall('PEXPIRE', heartbeats, stale + 60000)
+  local set = redis.pcall('PEXPIRE', heartbeats, waiter_ttl + 60000)
   if set ~= 1 then -- refused: heartbeats without expiry must not stay
     redis.call('HDEL', heartbeats, me, 'label ' .. me)
     return set

@@ -2,10 +2,10 @@
 -- KEYS[1]  the lock, hash owner -> entries
 -- KEYS[2]  the queue, list of owners, the next one first; it expires a week after the later of the last enter into an
 --          empty queue and the last heartbeat that moved scores on; a turn of Java's sets it to 95 years, as Java sets none
--- KEYS[3]  the scores, sorted set owner -> epoch ms: when Java counts a waiter as dead; those of our waiters are for Java only;
+-- KEYS[3]  the scores, sorted set owner -> Unix ms: when Java counts a waiter as dead; those of our waiters are for Java only;
 --          it expires with the queue
--- KEYS[4]  the heartbeats, hash client -> epoch ms until which it counts as alive; label client -> its label; polls client ->
---          epoch ms until which it finds its grants by heartbeats, as it does not hear its inbox; java -> which Java waiter has
+-- KEYS[4]  the heartbeats, hash client -> Unix ms until which it counts as alive; label client -> its label; polls client ->
+--          Unix ms until which it finds its grants by heartbeats, as it does not hear its inbox; java -> which Java waiter has
 --          the turn
 -- KEYS[5]  the fence counter, string
 -- ARGV[1]  the settings, see parts/settings.lua

@@ -109,11 +109,11 @@ local function serve(pair, micros, lock, queue, scores, heartbeats, counter, me)
       end
       fences = fences or ' 0 0' -- the waiter will confirm, and learn why there are no numbers
       local label = call('HGET', heartbeats, 'label ' .. client)
-      if try('HSET', lock, owner, label and '1 ' .. label or '1') ~= 1 or try('PEXPIRE', lock, first_lease) ~= 1 then
+      if try('HSET', lock, owner, label and '1 ' .. label or '1') ~= 1 or try('PEXPIRE', lock, grant_lease) ~= 1 then
         call('HDEL', lock, owner) -- refused: a lock without expiry must not stay
         return 'nobody'
       end
-      grant = owner .. ' ' .. first_lease .. fences .. names
+      grant = owner .. ' ' .. grant_lease .. fences .. names
       -- A subscriber at a replica, or at another node of a Redis Cluster, gets messages that PUBLISH does not count, and would
       -- believe a grant that is taken back here. So a grant is sent only if the inbox has a subscriber at this server, and what
       -- was sent is not taken back.

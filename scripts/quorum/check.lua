@@ -1,6 +1,6 @@
 -- quorum_check: find out whether a node may vote. A node without a valid marker was started, emptied or promoted: it is marked
 -- now, and has no vote until the longest lease has passed, as it may have forgotten locks that are still held.
--- The marker holds, with a space between: incarnation, run id, replication ID, time of the marking in epoch ms of the server,
+-- The marker holds, with a space between: incarnation, run id, replication ID, time of the marking in Unix ms of the server,
 -- longest lease in ms, number of nodes. It has no expiry.
 -- KEYS[1]  the marker, string
 -- ARGV[1]  a random incarnation for a new marker, never sent before

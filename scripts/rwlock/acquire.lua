@@ -6,8 +6,8 @@
 -- KEYS[1]  the lock, hash: mode -> read or write, owner -> entries
 -- KEYS[2]  the owner's tombstone, string
 -- KEYS[3]  the owner's timeout key, string: 1, and behind a space the label of the owner, if it has one. It expires with the lease
--- KEYS[4]  the wishes, hash: writer client, reader client or next client -> epoch ms until which the wish of the client counts, a
---          space, and since when it has it; next is a reader that goes before other writers. free -> epoch ms until
+-- KEYS[4]  the wishes, hash: writer client, reader client or next client -> Unix ms until which the wish of the client counts, a
+--          space, and since when it has it; next is a reader that goes before other writers. free -> Unix ms until
 --          which others are refused although the lock is free
 -- KEYS[5]  the absent key, see parts/living.lua
 -- KEYS[6]  with fencing: the fence counter, string: the last number reserved

@@ -1,6 +1,6 @@
 -- semaphore_acquire: take one of the permits of a key for an owner that has never had one. An owner has its permit as long as its
 -- score is later than the server's clock.
--- KEYS[1]  the holds, sorted set owner -> epoch ms: when its lease ends
+-- KEYS[1]  the holds, sorted set owner -> Unix ms: when its lease ends
 -- KEYS[2]  the permit record, hash permits -> how many there are; resized -> 1 if an operator has said so; owner -> entries and
 --          label, as in the field of a lock
 -- KEYS[3]  the owner's tombstone, string

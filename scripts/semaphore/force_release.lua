@@ -1,5 +1,5 @@
 -- semaphore_force_release: take back all permits of a key, and notify its channel. A number that an operator has set stays.
--- KEYS[1]  the holds, sorted set owner -> epoch ms: when its lease ends
+-- KEYS[1]  the holds, sorted set owner -> Unix ms: when its lease ends
 -- KEYS[2]  the permit record, hash
 -- ARGV[1]  channel of the key; the message is 0
 -- Reply    1    some were taken, and all are free now

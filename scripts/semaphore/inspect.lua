@@ -1,5 +1,5 @@
 -- semaphore_inspect: the permits of a key and who has them. Changes nothing.
--- KEYS[1]  the holds, sorted set owner -> epoch ms: when its lease ends
+-- KEYS[1]  the holds, sorted set owner -> Unix ms: when its lease ends
 -- KEYS[2]  the permit record, hash
 -- Reply    {permits, holder...}  how many there are, 0: not agreed; and for each that is taken, the first to end first: owner, its
 --          entries, ms until its lease ends, label or empty

@@ -1,5 +1,5 @@
 -- semaphore_release: give back the owner's permit, and notify the channel of the key. It works on a Redis that is out of memory.
--- KEYS[1]  the holds, sorted set owner -> epoch ms: when its lease ends
+-- KEYS[1]  the holds, sorted set owner -> Unix ms: when its lease ends
 -- KEYS[2]  the permit record, hash. It goes with the last permit, unless an operator has set their number
 -- KEYS[3]  what ARGV[3] needs: the owner's tombstone, string; otherwise the holds again
 -- ARGV[1]  owner

@@ -1,6 +1,6 @@
 -- semaphore_renew: extend the leases of many owners, each only while it has its permit: a lease that has ended stays ended. Each by
 -- itself: one that Redis refuses costs the others nothing. It works on a Redis that is out of memory.
--- KEYS[2*i-1]  the holds of a key, sorted set owner -> epoch ms: when its lease ends
+-- KEYS[2*i-1]  the holds of a key, sorted set owner -> Unix ms: when its lease ends
 -- KEYS[2*i]    the permit record, hash. It is restored if somebody has deleted it
 -- ARGV[1]      lease in ms from now, 1 to 999999999999999
 -- ARGV[2]      how many permits there are, 1 to 10000, for that

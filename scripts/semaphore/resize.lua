@@ -1,6 +1,6 @@
 -- semaphore_resize: set how many permits a key has, for operators: the numbers of lockers no longer count, until nobody has
 -- used the key for a week. Notifies the channel of the key. Whoever has a permit keeps it.
--- KEYS[1]  the holds, sorted set owner -> epoch ms: when its lease ends
+-- KEYS[1]  the holds, sorted set owner -> Unix ms: when its lease ends
 -- KEYS[2]  the permit record, hash
 -- ARGV[1]  how many permits there are from now on, 1 to 10000
 -- ARGV[2]  channel of the key; the message is 0

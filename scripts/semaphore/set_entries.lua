@@ -1,6 +1,6 @@
 -- semaphore_set_entries: set the number of entries of an owner that has a permit, and its label. The leases stay as they are. It
 -- works on a Redis that is out of memory.
--- KEYS[1]  the holds, sorted set owner -> epoch ms: when its lease ends
+-- KEYS[1]  the holds, sorted set owner -> Unix ms: when its lease ends
 -- KEYS[2]  the permit record, hash owner -> entries and label
 -- ARGV[1]  owner
 -- ARGV[2]  the new number of entries, 1 to 999999999, and behind a space the label of the owner, if it has one

@@ -41,7 +41,7 @@ func newModelReal(t *testing.T, x *modelRules) *modelReal {
 	for c := range r.fairs {
 		r.uuids[c] = fmt.Sprintf("3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a0%d", c)
 		r.fairs[c] = wire.NewFair(r.redis, wire.FairSettings{
-			Client: r.uuids[c], WaiterTTL: modelTime(x.stale), GrantLease: modelTime(x.first), Members: int(x.members),
+			LockerID: r.uuids[c], WaiterTTL: modelTime(x.stale), GrantLease: modelTime(x.first), Members: int(x.members),
 			Fencing: wire.Fencing{Reserve: 1 + int64(x.members), Expiry: time.Hour},
 		})
 	}

@@ -72,16 +72,16 @@ func (r *modelReal) deployment(c int8) wire.Deployment {
 func (r *modelReal) look(how modelLooking, c int8) (vote, marked bool) {
 	r.incarnations++
 	kinds := [...]wire.CheckMode{wire.Observe, wire.Mark, wire.Activate}
-	reply, v, err := r.redis.CheckNode(r.context(), kinds[how], fmt.Sprintf("%032x", r.incarnations), r.deployment(c), r.seen[c])
+	reply, err := r.redis.CheckNode(r.context(), kinds[how], fmt.Sprintf("%032x", r.incarnations), r.deployment(c), r.seen[c])
 	require.NoError(r.t, err)
 	if how == modelMark {
 		r.seen[c] = reply.Incarnation
 	}
 	if reply.Deployment != r.deployment(c) { // as the guard does
-		v = nil
+		reply.Vote = nil
 	}
-	r.votes[c] = v
-	return v != nil, reply.Marked
+	r.votes[c] = reply.Vote
+	return reply.Vote != nil, reply.Marked
 }
 
 func (r *modelReal) acquire(c int8, o modelOwner, plain bool) (says modelSays, fence int64) {
@@ -146,7 +146,7 @@ func (r *modelReal) restart() {
 	r.server.Restart()
 	ctx := r.context()
 	for ctx.Err() == nil {
-		_, _, err := r.redis.CheckNode(ctx, wire.Observe, "0", r.deployment(0), "")
+		_, err := r.redis.CheckNode(ctx, wire.Observe, "0", r.deployment(0), "")
 		if err == nil && r.redis.Ping(ctx) == nil {
 			return
 		}
@@ -207,11 +207,11 @@ func (r *modelReal) state() (d modelData) {
 	if left > 0 {
 		d.left = int8((time.Duration(left)*time.Millisecond + modelTickTime - 1) / modelTickTime)
 	}
-	reply, _, err := r.redis.CheckNode(r.context(), wire.Observe, "0", r.deployment(0), "")
+	reply, err := r.redis.CheckNode(r.context(), wire.Observe, "0", r.deployment(0), "")
 	require.NoError(r.t, err)
 	d.most, d.size = int8(reply.MaxLease/modelTickTime), int8(reply.Nodes)
 	switch {
-	case reply.Left == 0:
+	case reply.Remaining == 0:
 		d.marker = 1
 	case reply.Incarnation != "":
 		d.marker = 2

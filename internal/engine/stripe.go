@@ -5,12 +5,12 @@ import (
 	"sync"
 )
 
-// Shards is how many shards the keys of an engine are in.
-const Shards = 64
+// Stripes is how many stripes the keys of an engine are in.
+const Stripes = 64
 
-// shard guards a part of the keys and all their state. Its Unlock also notifies the
+// stripe guards a part of the keys and all their state. Its Unlock also notifies the
 // listeners of the entries that ended while the mutex was held, so that no caller can forget to.
-type shard struct {
+type stripe struct {
 	engine  *Engine // immutable
 	index   int     // among those of the engine; immutable
 	mu      sync.Mutex
@@ -19,29 +19,29 @@ type shard struct {
 	notices []notice        // guarded by mu
 }
 
-func (sh *shard) Lock() { sh.mu.Lock() }
+func (st *stripe) Lock() { st.mu.Lock() }
 
-func (sh *shard) Unlock() {
-	notices := sh.notices
-	sh.notices = nil
-	sh.mu.Unlock()
+func (st *stripe) Unlock() {
+	notices := st.notices
+	st.notices = nil
+	st.mu.Unlock()
 	for _, n := range notices {
 		n.to.notify(n.why)
 	}
 }
 
-func (e *Engine) shardOf(name string) *shard {
-	return &e.shards[maphash.String(e.seed, name)%uint64(len(e.shards))]
+func (e *Engine) stripeOf(name string) *stripe {
+	return &e.stripes[maphash.String(e.seed, name)%uint64(len(e.stripes))]
 }
 
 // With runs f with the state of the key of a name, and holds its mutex meanwhile. k is nil if the key
 // is neither held nor wanted here. Once Close has reached the key, With does nothing.
 func (e *Engine) With(name string, f func(k *Key)) {
-	sh := e.shardOf(name)
-	sh.Lock()
-	defer sh.Unlock()
-	if !sh.closed {
-		f(sh.keys[name])
+	st := e.stripeOf(name)
+	st.Lock()
+	defer st.Unlock()
+	if !st.closed {
+		f(st.keys[name])
 	}
 }
 
