@@ -1,8 +1,6 @@
 package redistest
 
 import (
-	"net"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -19,39 +17,6 @@ func TestStartTakesAnotherPortWhenOneIsLost(t *testing.T) {
 	s := &Server{dir: t.TempDir(), port: taken.port}
 	_, err := s.launch()
 	require.ErrorIs(t, err, errPortTaken)
-}
-
-func TestPauseStopsAnswersAndResumeBringsThem(t *testing.T) {
-	s := Start(t)
-	conn := dial(t, s.Addr())
-	for range 3 {
-		s.Pause()
-		require.True(t, Stopped(s.proc.cmd.Process.Pid))
-		conn.send("PING")
-		conn.expectSilence()
-		s.Resume()
-		conn.expect("+PONG\r\n")
-	}
-}
-
-func TestKillAndRestart(t *testing.T) {
-	for _, aof := range []string{"no", "yes"} {
-		t.Run("appendonly "+aof, func(t *testing.T) {
-			s := Start(t, "--appendonly", aof, "--appendfsync", "always")
-			s.Do(t, "SET", "k", "v")
-			addr := s.Addr()
-			s.Kill()
-			_, err := net.Dial("tcp", addr)
-			require.ErrorContains(t, err, "refused")
-			s.Restart()
-			require.Equal(t, addr, s.Addr())
-			m := s.Do(t, "GET", "k")
-			require.Equal(t, aof == "no", m.IsNil())
-			files, err := filepath.Glob(filepath.Join(s.Dir(), "append*"))
-			require.NoError(t, err)
-			require.Equal(t, aof == "no", len(files) == 0)
-		})
-	}
 }
 
 // recorder takes down failures instead of failing.
@@ -166,54 +131,4 @@ func ahead(t *testing.T, s *Server) float64 {
 	words, err := m.AsIntSlice()
 	require.NoError(t, err)
 	return float64(words[0]) + float64(words[1])/1e6 - float64(time.Now().UnixMicro())/1e6
-}
-
-// A failover, by the master's death or by command, keeps what its replicas were told and
-// loses what was held from them. Clients follow.
-func TestSentinelFailover(t *testing.T) {
-	t.Parallel()
-	for name, begin := range map[string]func(*Sentinel) *Server{
-		"killed":  (*Sentinel).KillMaster,
-		"command": (*Sentinel).Failover,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := StartSentinel(t)
-			c := s.Client(t)
-			set := func(key string) bool {
-				return c.Do(t.Context(), c.B().Set().Key(key).Value("v").Build()).Error() == nil
-			}
-			for _, held := range []bool{false, true} {
-				require.Eventually(t, func() bool { return set("told") }, Patience, time.Millisecond)
-				m := s.Master().Do(t, "WAIT", "2", "5000")
-				told, err := m.ToInt64()
-				require.NoError(t, err)
-				require.EqualValues(t, 2, told)
-				if held {
-					s.HoldReplication(t, true)
-					require.True(t, set("held"))
-				}
-				old := begin(s)
-				master := s.AwaitMaster(t, old)
-				m = master.Do(t, "EXISTS", "told", "held")
-				found, err := m.ToInt64()
-				require.NoError(t, err)
-				require.EqualValues(t, 1, found)
-				require.Eventually(t, func() bool { // the client may write to the old one for a moment
-					m := master.Do(t, "EXISTS", "after")
-					found, err := m.ToInt64()
-					return set("after") && err == nil && found == 1
-				}, Patience, time.Millisecond)
-				if held {
-					s.HoldReplication(t, false)
-				}
-				if name == "killed" {
-					old.Restart()
-				}
-				s.AwaitReplicas(t)
-				require.ElementsMatch(t, append(s.Replicas(), master), s.servers)
-				require.Contains(t, s.Replicas(), old)
-			}
-		})
-	}
 }
