@@ -180,8 +180,7 @@ func TestF32_ACLUserOfAClusterIsRefusedNothing(t *testing.T) {
 			if from == to {
 				to = masters[1]
 			}
-			lease, err := here.Lock(t.Context(), key)
-			require.NoError(t, err)
+			lease := locktest.Lock(t, here, t.Context(), key)
 			c.BeginMigration(t, slot, to)
 			c.MoveKeys(t, slot, to)
 			before := lease.Deadline()
@@ -200,10 +199,7 @@ func TestF32_ACLUserOfAClusterIsRefusedNothing(t *testing.T) {
 func openTwo(t *testing.T, both pair, one, other rueidis.Client) (here, there locktest.Locker) {
 	t.Helper()
 	open := func(open opener, client rueidis.Client) locktest.Locker {
-		l, err := open(client)
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, l.Close()) })
-		return l
+		return locktest.Opened(open(client))(t)
 	}
 	return open(both.here, one), open(both.there, other)
 }
@@ -222,8 +218,7 @@ func useEverything(t *testing.T, server *redistest.Server, redis *wire.Redis, ke
 	t.Helper()
 	ctx := t.Context()
 	nothing := func(context.Context) error { return nil }
-	lease, err := here.Lock(ctx, key)
-	require.NoError(t, err)
+	lease := locktest.Lock(t, here, ctx, key)
 	before := lease.Deadline()
 	require.Eventually(t, func() bool { return lease.Deadline().After(before) }, redistest.Patience, time.Millisecond)
 	require.NoError(t, here.Do(lease.Bind(ctx), key, func(context.Context) error {
@@ -231,7 +226,7 @@ func useEverything(t *testing.T, server *redistest.Server, redis *wire.Redis, ke
 		require.Equal(t, 2, status.Entries)
 		return err
 	}))
-	_, err = there.TryLock(ctx, key)
+	_, err := there.TryLock(ctx, key)
 	require.ErrorIs(t, err, holdfast.ErrNotAcquired)
 	_, err = there.TryLockFor(ctx, key, 2*time.Second) // longer than a heartbeat's period
 	require.ErrorIs(t, err, holdfast.ErrNotAcquired)
@@ -265,8 +260,7 @@ func useEverything(t *testing.T, server *redistest.Server, redis *wire.Redis, ke
 	require.NoError(t, err)
 	require.NoError(t, set.Unlock(ctx))
 
-	_, err = here.Lock(ctx, key)
-	require.NoError(t, err)
+	locktest.Lock(t, here, ctx, key)
 	held, err := there.ForceUnlock(ctx, key)
 	require.NoError(t, err)
 	require.True(t, held)

@@ -23,6 +23,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/multilock"
 	"github.com/holdfast-go/holdfast/rlock"
@@ -47,9 +48,7 @@ func TestReadmeProgramRuns(t *testing.T) {
 	}
 	require.Equal(t, "sold\n", run())
 
-	locker, err := rlock.New(server.Client(t))
-	require.NoError(t, err)
-	defer func() { require.NoError(t, locker.Close()) }()
+	locker := locktest.Opened(rlock.New(server.Client(t)))(t)
 	require.NoError(t, locker.Do(t.Context(), "shop:sku:42", func(context.Context) error {
 		require.Equal(t, "busy, please come back later\n", run())
 		return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/multilock"
 	"github.com/holdfast-go/holdfast/rlock"
@@ -119,19 +120,15 @@ func TestOptionsOfAnotherKindAreRefused(t *testing.T) {
 // Only fair has a queue of all processes, and so places in it.
 func TestOnPlaceIsRefused(t *testing.T) {
 	client := redistest.Start(t).Client(t)
-	r, err := rlock.New(client)
-	require.NoError(t, err)
-	defer r.Close()
-	m, err := multilock.New([]rueidis.Client{client}, multilock.WithoutRestartGuard())
-	require.NoError(t, err)
-	defer m.Close()
+	r := locktest.Opened(rlock.New(client))(t)
+	m := locktest.Opened(multilock.New([]rueidis.Client{client}, multilock.WithoutRestartGuard()))(t)
 	onPlace := holdfast.OnPlace(func(int) {})
 	for _, l := range []holdfast.Locker{r, m} {
 		_, err := l.Lock(t.Context(), "k", onPlace)
 		require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
 		require.ErrorContains(t, err, "OnPlace")
 	}
-	_, err = multilock.LockAll(t.Context(), multilock.Keys(r, "k"), onPlace)
+	_, err := multilock.LockAll(t.Context(), multilock.Keys(r, "k"), onPlace)
 	require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
 	require.ErrorContains(t, err, "OnPlace")
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/rlock"
 )
@@ -66,9 +67,7 @@ func TestF22_RecipesForAnUnavailableRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	const maxWaiters = 3
-	locker, err := rlock.New(server.Client(t), holdfast.WithMaxWaiters(maxWaiters))
-	require.NoError(t, err)
-	defer func() { require.NoError(t, locker.Close()) }()
+	locker := locktest.Opened(rlock.New(server.Client(t), holdfast.WithMaxWaiters(maxWaiters)))(t)
 	var local sync.Mutex
 	done := 0
 	work := func(context.Context) error { done++; return nil }

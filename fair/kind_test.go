@@ -66,8 +66,7 @@ func TestF8_LongestOptionsWork(t *testing.T) {
 			holdfast.WithFencing(), holdfast.WithFenceExpiry(time.Duration(math.MaxInt64).Truncate(time.Millisecond)), holdfast.WithLocalHandover(100*year))
 	}
 	here, there := open(), open()
-	held, err := here.Lock(t.Context(), "k", holdfast.MaxHold(math.MaxInt64))
-	require.NoError(t, err)
+	held := locktest.Lock(t, here, t.Context(), "k", holdfast.MaxHold(math.MaxInt64))
 	next := make(chan error, 1)
 	go func() {
 		l, err := there.TryLockFor(t.Context(), "k", math.MaxInt64)

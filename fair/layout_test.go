@@ -25,8 +25,7 @@ func TestLayout(t *testing.T) {
 	r := locktest.NewLayout(t)
 	opts := []holdfast.Option{holdfast.WithFencing(), fair.WithWaiterTTL(time.Minute), fair.WithGrantLease(time.Minute)}
 	holder, waiter := userLocker(t, r.Client(t), opts...), userLocker(t, r.Client(t), opts...)
-	l, err := holder.Lock(t.Context(), key)
-	require.NoError(t, err)
+	l := locktest.Lock(t, holder, t.Context(), key)
 	require.Regexp(t, "^"+locktest.OwnerPattern+"$", l.Owner())
 	r.Holds(key, l.Owner(), 1, 30*time.Second)
 	require.Equal(t, strconv.FormatInt(l.Fence(), 10), r.Text("GET", counter))
@@ -66,9 +65,8 @@ func TestLayout(t *testing.T) {
 
 	require.NoError(t, granted.Unlock(t.Context()))
 	r.Only(counter, heartbeats)
-	_, err = waiter.Lock(t.Context(), key)
-	require.NoError(t, err)
-	_, err = holder.ForceUnlock(t.Context(), key)
+	locktest.Lock(t, waiter, t.Context(), key)
+	_, err := holder.ForceUnlock(t.Context(), key)
 	require.NoError(t, err)
 	r.Only(counter, heartbeats)
 	require.Empty(t, r.Messages, "nobody waits")
@@ -76,8 +74,5 @@ func TestLayout(t *testing.T) {
 }
 
 func userLocker(t testing.TB, c rueidis.Client, opts ...holdfast.Option) *fair.Locker {
-	l, err := fair.New(c, opts...)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = l.Close() })
-	return l
+	return locktest.Opened(fair.New(c, opts...))(t)
 }

@@ -70,9 +70,8 @@ func waits(t *testing.T, l holdfast.Locker) <-chan *holdfast.Lease {
 
 func TestReadersShareAndWritersTakeTurns(t *testing.T) {
 	inBubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.RWLock) {
-		r, err := l.RLocker().Lock(ctx, "k", holdfast.Label("me"))
-		require.NoError(t, err)
-		_, err = l.TryLock(ctx, "k")
+		r := locktest.Lock(t, l.RLocker(), ctx, "k", holdfast.Label("me"))
+		_, err := l.TryLock(ctx, "k")
 		require.ErrorIs(t, err, holdfast.ErrNotAcquired)
 		release, err := l.RLocker().Hold("k")
 		require.NoError(t, err)
@@ -110,21 +109,18 @@ func TestReadersShareAndWritersTakeTurns(t *testing.T) {
 
 func TestReadersGoOnWhenTheWriterGivesUp(t *testing.T) {
 	inBubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.RWLock) {
-		_, err := l.RLocker().Lock(ctx, "k")
-		require.NoError(t, err)
+		locktest.Lock(t, l.RLocker(), ctx, "k")
 		began := time.Now()
 		go func() { _, _ = l.TryLockFor(ctx, "k", time.Second) }()
 		synctest.Wait()
-		_, err = l.RLocker().Lock(ctx, "k")
-		require.NoError(t, err)
+		locktest.Lock(t, l.RLocker(), ctx, "k")
 		require.Equal(t, time.Second, time.Since(began))
 	})
 }
 
 func TestDowngradeAndUpgrade(t *testing.T) {
 	inBubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.RWLock) {
-		w, err := l.Lock(ctx, "k")
-		require.NoError(t, err)
+		w := locktest.Lock(t, l, ctx, "k")
 		r, err := l.RLocker().TryLock(w.Bind(ctx), "k", holdfast.MaxHold(time.Hour))
 		require.NoError(t, err)
 		require.Equal(t, w.Fence(), r.Fence())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 func TestSemaphore(t *testing.T) {
@@ -17,14 +18,12 @@ func TestSemaphore(t *testing.T) {
 		l, err := holdfasttest.NewSemaphore(2)
 		require.NoError(t, err)
 		ctx := context.Background()
-		one, err := l.Lock(ctx, "k", holdfast.Label("one"))
-		require.NoError(t, err)
+		one := locktest.Lock(t, l, ctx, "k", holdfast.Label("one"))
 		release, err := l.Hold("k")
 		require.NoError(t, err)
 		_, err = l.TryLock(ctx, "k")
 		require.ErrorIs(t, err, holdfast.ErrNotAcquired)
-		inner, err := l.Lock(one.Bind(ctx), "k")
-		require.NoError(t, err)
+		inner := locktest.Lock(t, l, one.Bind(ctx), "k")
 		s, err := l.Inspect(ctx, "k")
 		require.NoError(t, err)
 		require.Equal(t, []any{true, 2, 2, "one", 2, 1}, []any{s.Held, s.Permits, len(s.Holders), s.Holders[0].Label, s.Holders[0].Entries, s.Holders[1].Entries})
@@ -61,10 +60,8 @@ func TestSemaphore(t *testing.T) {
 		_, err = l.TryLock(ctx, "k")
 		require.ErrorIs(t, err, holdfast.ErrUnavailable)
 		l.Outage(0)
-		first, err := l.Lock(ctx, "k", holdfast.FixedLease(time.Second))
-		require.NoError(t, err)
-		second, err := l.Lock(ctx, "k")
-		require.NoError(t, err)
+		first := locktest.Lock(t, l, ctx, "k", holdfast.FixedLease(time.Second))
+		second := locktest.Lock(t, l, ctx, "k")
 		time.Sleep(2 * time.Second)
 		require.ErrorIs(t, first.Err(), holdfast.ErrLost)
 		require.NoError(t, second.Err())

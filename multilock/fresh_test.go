@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/sim"
 	"github.com/holdfast-go/holdfast/multilock"
@@ -218,10 +219,8 @@ func TestNewRefuses(t *testing.T) {
 		_, err = multilock.New(clients, multilock.WithClockFaults(most+1))
 		require.ErrorContains(t, err, fmt.Sprintf("WithClockFaults: %d of %d nodes, 0 to %d", most+1, n, most))
 	}
-	l, err := multilock.New(one)
-	require.NoError(t, err)
-	defer l.Close()
-	_, err = l.Lock(t.Context(), "k", holdfast.FixedLease(time.Hour))
+	l := locktest.Opened(multilock.New(one))(t)
+	_, err := l.Lock(t.Context(), "k", holdfast.FixedLease(time.Hour))
 	require.ErrorContains(t, err, "longer than WithMaxLease")
 	require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
 }

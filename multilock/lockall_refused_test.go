@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/multilock"
 	"github.com/holdfast-go/holdfast/rlock"
 	"github.com/holdfast-go/holdfast/rwlock"
@@ -21,9 +22,7 @@ func TestLockAll_RefusesWhatHasNoOrder(t *testing.T) {
 			return func() error { _, err := multilock.LockAll(s.Context(), keys, opts...); return err }
 		}
 		keys := multilock.Keys(s.plain, "a")
-		shared, err := rwlock.New(s.Clients(0)[0])
-		require.NoError(s, err)
-		defer shared.Close()
+		shared := locktest.Opened(rwlock.New(s.Clients(0)[0]))(s)
 		byValue := struct { // cannot be compared
 			holdfast.Locker
 			of []string

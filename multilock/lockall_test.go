@@ -175,9 +175,7 @@ func TestF37_LockAllBehindOneEndpoint(t *testing.T) {
 	server := redistest.Start(t, redistest.ClusterNode(t, "0-16383", "")...)
 	server.AwaitClusterNode(t)
 	single := func(o *rueidis.ClientOption) { o.ForceSingleClient = true }
-	l, err := rlock.New(server.Client(t, single))
-	require.NoError(t, err)
-	defer l.Close()
+	l := locktest.Opened(rlock.New(server.Client(t, single)))(t)
 	for range 2 { // it is found out, and is known
 		set, err := multilock.TryLockAll(t.Context(), multilock.Keys(l, "a", "b", "c"))
 		require.NoError(t, err)

@@ -20,9 +20,7 @@ func TestOldServersCannotHaveTheGuard(t *testing.T) {
 	}
 	const lease = time.Minute
 	nodes := kindOf(3).Start(t)
-	l, err := multilock.New(locktest.Clients(nodes.Client(t)), multilock.WithNodeTimeout(lease/10), holdfast.WithLease(lease))
-	require.NoError(t, err)
-	defer l.Close()
+	l := locktest.Opened(multilock.New(locktest.Clients(nodes.Client(t)), multilock.WithNodeTimeout(lease/10), holdfast.WithLease(lease)))(t)
 	for name, call := range map[string]func() error{
 		"TryLock":            func() error { _, err := l.TryLock(t.Context(), "k"); return err },
 		"Lock":               func() error { _, err := l.Lock(t.Context(), "k"); return err },

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/multilock"
 )
@@ -22,8 +23,7 @@ import (
 // openLater opens nodes that may be away.
 func openLater(t *testing.T, nodes []rueidis.ClientOption, opts ...holdfast.Option) *multilock.Locker {
 	t.Helper()
-	l, err := multilock.Open(nodes, onOld(append(opts, patient))...)
-	return opened(t, l, err)
+	return locktest.Opened(multilock.Open(nodes, onOld(append(opts, patient))...))(t)
 }
 
 // options are those of clients of all servers.

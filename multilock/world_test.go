@@ -1,7 +1,6 @@
 package multilock_test
 
 import (
-	"io"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/sim"
 	"github.com/holdfast-go/holdfast/multilock"
@@ -29,14 +29,6 @@ func inWorld(t *testing.T, processes, nodes int, test func(w world)) {
 	synctest.Test(t, func(t *testing.T) { test(world{t, sim.NewWorld(t, 1, processes, nodes)}) })
 }
 
-// opened is a locker, which is closed with the test.
-func opened[L io.Closer](t *testing.T, l L, err error) L {
-	t.Helper()
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = l.Close() })
-	return l
-}
-
 // open opens a locker of a process, and on one of any clients.
 func (w world) open(process int, opts ...holdfast.Option) *multilock.Locker {
 	w.Helper()
@@ -45,21 +37,18 @@ func (w world) open(process int, opts ...holdfast.Option) *multilock.Locker {
 
 func (w world) on(clients []rueidis.Client, opts ...holdfast.Option) *multilock.Locker {
 	w.Helper()
-	l, err := multilock.New(clients, opts...)
-	return opened(w.T, l, err)
+	return locktest.Opened(multilock.New(clients, opts...))(w)
 }
 
 // rlock and fair open a locker of another kind.
 func (w world) rlock(client rueidis.Client, opts ...holdfast.Option) *rlock.Locker {
 	w.Helper()
-	l, err := rlock.New(client, opts...)
-	return opened(w.T, l, err)
+	return locktest.Opened(rlock.New(client, opts...))(w)
 }
 
 func (w world) fair(client rueidis.Client, opts ...holdfast.Option) *fair.Locker {
 	w.Helper()
-	l, err := fair.New(client, opts...)
-	return opened(w.T, l, err)
+	return locktest.Opened(fair.New(client, opts...))(w)
 }
 
 // logTo has a locker log to a text.
@@ -76,9 +65,7 @@ func (w world) vote(l *multilock.Locker) {
 // lock and lockAll wait until keys are held.
 func (w world) lock(l holdfast.Locker, key string, opts ...holdfast.LockOption) *holdfast.Lease {
 	w.Helper()
-	lease, err := l.Lock(w.Context(), key, opts...)
-	require.NoError(w, err)
-	return lease
+	return locktest.Lock(w, l, w.Context(), key, opts...)
 }
 
 func (w world) lockAll(keys multilock.KeySet, opts ...holdfast.LockOption) *multilock.LeaseSet {

@@ -74,11 +74,8 @@ func survives(t *testing.T, opts ...holdfast.Option) bool {
 		replicas = append(replicas, redistest.Start(t, "--replicaof", host, port))
 	}
 	locktest.Await(t, func() bool { return locktest.Number(t, master, "WAIT", "2", "100") == 2 })
-	l, err := rlock.New(master.Client(t), append(opts, holdfast.WithLease(locktest.Long))...)
-	require.NoError(t, err)
-	defer l.Close()
-	_, err = l.Lock(t.Context(), "k")
-	require.NoError(t, err)
+	l := locktest.Opened(rlock.New(master.Client(t), append(opts, holdfast.WithLease(locktest.Long))...))(t)
+	locktest.Lock(t, l, t.Context(), "k")
 	gone.Store(true)
 	master.Kill()
 	best, most := replicas[0], -1

@@ -27,16 +27,14 @@ func TestLayout(t *testing.T) {
 	r := locktest.NewLayout(t)
 	ctx := t.Context()
 	locker, other := userLocker(t, r.Client(t)), userLocker(t, r.Client(t))
-	lease, err := locker.Lock(ctx, "sku:42")
-	require.NoError(t, err)
+	lease := locktest.Lock(t, locker, ctx, "sku:42")
 	require.Regexp(t, "^"+locktest.OwnerPattern+"$", lease.Owner())
 	r.Holds("sku:42", lease.Owner(), 1, 30*time.Second)
 	r.Only("sku:42")
 
 	// A nested entry changes the count, and leaves the expiry as it is.
 	r.Do(t, "PEXPIRE", "sku:42", "25000")
-	inner, err := locker.Lock(lease.Bind(ctx), "sku:42")
-	require.NoError(t, err)
+	inner := locktest.Lock(t, locker, lease.Bind(ctx), "sku:42")
 	r.Holds("sku:42", lease.Owner(), 2, 25*time.Second)
 	require.NoError(t, inner.Unlock(ctx))
 
@@ -55,9 +53,8 @@ func TestLayout(t *testing.T) {
 		require.Equal(t, "0", r.Hears(channel))
 	}
 
-	_, err = locker.Lock(ctx, "sku:42")
-	require.NoError(t, err)
-	_, err = other.ForceUnlock(ctx, "sku:42")
+	locktest.Lock(t, locker, ctx, "sku:42")
+	_, err := other.ForceUnlock(ctx, "sku:42")
 	require.NoError(t, err)
 	require.Equal(t, "0", r.Hears(channel))
 	r.Only()
@@ -72,8 +69,7 @@ func TestLayoutOfFences(t *testing.T) {
 		locker  *rlock.Locker
 		expires bool // the counter, then
 	}{{week, true}, {week, true}, {ever, false}, {week, false}} {
-		lease, err := step.locker.Lock(t.Context(), "sku:42")
-		require.NoError(t, err)
+		lease := locktest.Lock(t, step.locker, t.Context(), "sku:42")
 		r.Holds("sku:42", lease.Owner(), 1, 30*time.Second)
 		r.Only("sku:42", counter)
 		require.NoError(t, lease.Unlock(t.Context()))
@@ -110,8 +106,5 @@ func TestLayoutOfTombstones(t *testing.T) {
 }
 
 func userLocker(t testing.TB, c rueidis.Client, opts ...holdfast.Option) *rlock.Locker {
-	l, err := rlock.New(c, opts...)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, l.Close()) })
-	return l
+	return locktest.Opened(rlock.New(c, opts...))(t)
 }

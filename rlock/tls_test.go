@@ -62,9 +62,7 @@ func TestTLS_ServerIsNotTrusted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.StartTLS(t, ca, ca.Certificate(later, "127.0.0.1"))
-			l, err := rlock.New(s.Client(t, s.Option(s.Config())))
-			require.NoError(t, err)
-			defer l.Close()
+			l := locktest.Opened(rlock.New(s.Client(t, s.Option(s.Config()))))(t)
 			held := locktest.Lock(t, l, t.Context(), "k")
 
 			s.RestartWith(c.cert)
@@ -76,7 +74,7 @@ func TestTLS_ServerIsNotTrusted(t *testing.T) {
 			}
 			options := rueidis.ClientOption{DisableCache: true}
 			s.Option(s.Config())(&options)
-			_, err = rueidis.NewClient(options)
+			_, err := rueidis.NewClient(options)
 			refused(err)
 			locktest.Await(t, func() bool { // the first call may meet the end of the old connection
 				_, err := l.TryLock(t.Context(), "other")
@@ -111,15 +109,14 @@ func TestTLS_ClientIsNotTrusted(t *testing.T) {
 			config := s.Config()
 			config.MaxVersion, config.Certificates = c.version, c.certs
 			s.Do(t, "CONFIG", "SET", "tls-auth-clients", "no")
-			l, err := rlock.New(s.Client(t, s.Option(config)))
-			require.NoError(t, err)
-			defer l.Close()
+			l := locktest.Opened(rlock.New(s.Client(t, s.Option(config))))(t)
 			require.NoError(t, l.Do(t.Context(), "k", func(context.Context) error { return nil }))
 
 			s.Do(t, "CONFIG", "SET", "tls-auth-clients", "yes")
 			s.Do(t, "CLIENT", "KILL", "TYPE", "normal")
 			options := rueidis.ClientOption{DisableCache: true}
 			s.Option(config)(&options)
+			var err error
 			locktest.Await(t, func() bool {
 				_, err = rueidis.NewClient(options)
 				require.Error(t, err)

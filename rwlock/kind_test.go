@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
-	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
@@ -87,10 +86,7 @@ func inVirtualTime(t *testing.T, run func(*testing.T, *sim.Server)) {
 func readersOf(l locktest.Locker) holdfast.Locker { return l.(*rwlock.Locker).RLocker() }
 
 func userLocker(t testing.TB, s locktest.Server, opts ...holdfast.Option) *rwlock.Locker {
-	l, err := rwlock.New(s.Client(t), opts...)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, l.Close()) })
-	return l
+	return locktest.Opened(rwlock.New(s.Client(t), opts...))(t)
 }
 
 // waits is how many processes wait for key as that: writer, reader or next.

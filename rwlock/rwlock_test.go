@@ -322,9 +322,7 @@ func TestG9_ANestedUnlockWaitsForTheTimeOfOneCall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inVirtualTime(t, func(t *testing.T, s *sim.Server) {
 				proxy := s.Proxy(t)
-				l, err := rwlock.New(s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }))
-				require.NoError(t, err)
-				defer l.Close()
+				l := locktest.Opened(rwlock.New(s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} })))(t)
 				outer := locktest.Lock(t, l, t.Context(), "k")
 				bound := outer.Bind(t.Context())
 				inner := locktest.Lock(t, l, bound, "k")
@@ -347,7 +345,7 @@ func TestG9_ANestedUnlockWaitsForTheTimeOfOneCall(t *testing.T) {
 					proxy.Release()
 					require.NoError(t, <-unlocked)
 				} else {
-					err = <-unlocked
+					err := <-unlocked
 					require.ErrorIs(t, err, holdfast.ErrUnknown)
 					require.ErrorIs(t, err, context.Canceled)
 					require.LessOrEqual(t, time.Since(began), 6250*time.Millisecond)

@@ -89,9 +89,7 @@ func TestG9_ABurstOfReadersMakesOneAcquire(t *testing.T) {
 		proxy := s.Proxy(t)
 		var asked atomic.Int64
 		proxy.OnRequest(redistest.Seeing(locktest.Is("acquire"), func() { asked.Add(1) }))
-		l, err := rwlock.New(s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }))
-		require.NoError(t, err)
-		defer l.Close()
+		l := locktest.Opened(rwlock.New(s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} })))(t)
 		require.NoError(t, locktest.Cycle(l.RLocker(), t.Context(), "k")) // Redis has the scripts
 		for range 2 {
 			asked.Store(0)
@@ -136,9 +134,7 @@ func TestG9_AContextEndsTheQuestionWhetherToShare(t *testing.T) {
 func TestG1_AnAnswerWhetherToShareIsLostOrLate(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *sim.Server) {
 		proxy, ctx := s.Proxy(t), t.Context()
-		l, err := rwlock.New(s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }), holdfast.WithLocalHandover(0))
-		require.NoError(t, err)
-		defer l.Close()
+		l := locktest.Opened(rwlock.New(s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }), holdfast.WithLocalHandover(0)))(t)
 		first := locktest.Lock(t, l.RLocker(), ctx, "k")
 		require.NoError(t, locktest.Cycle(l.RLocker(), ctx, "k")) // Redis has the script
 		lost := proxy.SwallowReply(1, locktest.Is("share"))

@@ -49,10 +49,7 @@ func TestG1_Soak(t *testing.T) { exclusion.Run(t, kind) }
 // open makes a locker on a client of its own, which is closed with the test.
 func open(t testing.TB, s *redistest.Server, n int, opts ...holdfast.Option) *semaphore.Locker {
 	t.Helper()
-	l, err := semaphore.New(s.Client(t), n, opts...)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, l.Close()) })
-	return l
+	return locktest.Opened(semaphore.New(s.Client(t), n, opts...))(t)
 }
 
 func TestF8_PermitsAreRefused(t *testing.T) {

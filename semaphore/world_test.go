@@ -6,9 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/sim"
 	"github.com/holdfast-go/holdfast/scripts"
 	"github.com/holdfast-go/holdfast/semaphore"
@@ -33,10 +32,7 @@ func inVirtualTime(t *testing.T, run func(t *testing.T, w *world)) {
 
 func (w *world) open(n int, opts ...holdfast.Option) *semaphore.Locker {
 	w.t.Helper()
-	l, err := semaphore.New(w.server.Client(w.t), n, opts...)
-	require.NoError(w.t, err)
-	w.t.Cleanup(func() { _ = l.Close() })
-	return l
+	return locktest.Opened(semaphore.New(w.server.Client(w.t), n, opts...))(w.t)
 }
 
 // loadScripts has the server know all scripts, so that a call takes one round trip.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -92,13 +93,23 @@ func Bounded(t testing.TB) context.Context {
 	return ctx
 }
 
-// Close closes a locker in a campaign, after which servers may still be away: what it could
-// not release frees itself.
-func Close(l Locker) error {
+// Close closes a locker whose servers may still be away: what it could not release frees
+// itself.
+func Close(l io.Closer) error {
 	if err := l.Close(); !errors.Is(err, holdfast.ErrUnknown) {
 		return err
 	}
 	return nil
+}
+
+// Opened is a locker that New must make. It is closed with the test.
+func Opened[L io.Closer](l L, err error) func(testing.TB) L {
+	return func(t testing.TB) L {
+		t.Helper()
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, Close(l)) })
+		return l
+	}
 }
 
 // Lock is a Lock that must succeed.

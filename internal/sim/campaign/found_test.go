@@ -3,17 +3,20 @@ package campaign_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/sim"
 	"github.com/holdfast-go/holdfast/rlock"
 	"github.com/holdfast-go/holdfast/rwlock"
@@ -21,13 +24,12 @@ import (
 
 // What campaigns have found, each as the shortest story that shows it.
 
-// rlocks returns an rlock.Locker of each process.
-func rlocks(t *testing.T, w *sim.World, opts ...holdfast.Option) (lockers []*rlock.Locker) {
+// opened are lockers, one of each process.
+func opened[L io.Closer](
+	t *testing.T, w *sim.World, open func(rueidis.Client, ...holdfast.Option) (L, error), opts ...holdfast.Option,
+) (lockers []L) {
 	for p := range w.Links {
-		l, err := rlock.New(w.Clients(p)[0], opts...)
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = l.Close() })
-		lockers = append(lockers, l)
+		lockers = append(lockers, locktest.Opened(open(w.Clients(p)[0], opts...))(t))
 	}
 	return lockers
 }
@@ -39,14 +41,10 @@ func TestG3_FairUnlockIsTrueAfterAnOutage(t *testing.T) {
 	for away := time.Second; away < 9*time.Second; away += 200 * time.Millisecond { // the repeats and the heartbeats have their own times
 		synctest.Test(t, func(t *testing.T) {
 			w := sim.NewWorld(t, 1, 1, 1)
-			l, err := fair.New(w.Clients(0)[0])
-			require.NoError(t, err)
-			defer l.Close()
-			first, err := l.Lock(t.Context(), "k")
-			require.NoError(t, err)
+			l := opened(t, w, fair.New)[0]
+			first := locktest.Lock(t, l, t.Context(), "k")
 			time.AfterFunc(time.Second, func() { _ = first.Unlock(t.Context()) })
-			held, err := l.Lock(t.Context(), "k") // from the queue
-			require.NoError(t, err)
+			held := locktest.Lock(t, l, t.Context(), "k") // from the queue
 			next := make(chan error)
 			go func() { next <- l.Do(t.Context(), "k", func(context.Context) error { return nil }) }()
 			time.Sleep(time.Second)
@@ -64,11 +62,8 @@ func TestG3_FairUnlockIsTrueAfterAnOutage(t *testing.T) {
 func TestG7_FairRunLeavesTheQueueAfterAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := sim.NewWorld(t, 1, 1, 1)
-		l, err := fair.New(w.Clients(0)[0], holdfast.WithLease(6*time.Second))
-		require.NoError(t, err)
-		defer l.Close()
-		first, err := l.Lock(t.Context(), "k")
-		require.NoError(t, err)
+		l := opened(t, w, fair.New, holdfast.WithLease(6*time.Second))[0]
+		first := locktest.Lock(t, l, t.Context(), "k")
 		leases := make(chan *holdfast.Lease)
 		for range 2 { // they enter together, so they are served in one run
 			go func() {
@@ -95,15 +90,8 @@ func TestG7_FairRunLeavesTheQueueAfterAnOutage(t *testing.T) {
 func TestG8_ForceUnlockTakesAGrantOnItsWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := sim.NewWorld(t, 1, 3, 1)
-		var lockers []*fair.Locker
-		for p := range w.Links {
-			l, err := fair.New(w.Clients(p)[0], holdfast.WithLease(6*time.Second))
-			require.NoError(t, err)
-			defer l.Close()
-			lockers = append(lockers, l)
-		}
-		held, err := lockers[0].Lock(t.Context(), "k")
-		require.NoError(t, err)
+		lockers := opened(t, w, fair.New, holdfast.WithLease(6*time.Second))
+		held := locktest.Lock(t, lockers[0], t.Context(), "k")
 		served := make(chan int)
 		for p, l := range lockers[1:] {
 			go func() {
@@ -126,15 +114,8 @@ func TestG8_ForceUnlockTakesAGrantOnItsWay(t *testing.T) {
 func TestG4_AGrantIsInTheReplyToACallThatGaveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := sim.NewWorld(t, 1, 2, 1)
-		var lockers []*fair.Locker
-		for p := range w.Links {
-			l, err := fair.New(w.Clients(p)[0], fair.WithWaiterTTL(30*time.Second)) // heartbeats are rare
-			require.NoError(t, err)
-			defer l.Close()
-			lockers = append(lockers, l)
-		}
-		_, err := lockers[0].Lock(t.Context(), "k", holdfast.FixedLease(22*time.Second)) // and dies
-		require.NoError(t, err)
+		lockers := opened(t, w, fair.New, fair.WithWaiterTTL(30*time.Second))               // heartbeats are rare
+		locktest.Lock(t, lockers[0], t.Context(), "k", holdfast.FixedLease(22*time.Second)) // and dies
 		served := make(chan time.Time)
 		go func() {
 			_ = lockers[1].Do(t.Context(), "k", func(context.Context) error { served <- time.Now(); return nil })
@@ -145,7 +126,7 @@ func TestG4_AGrantIsInTheReplyToACallThatGaveUp(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
 		began := time.Now()
-		_, err = lockers[1].Lock(ctx, "k")
+		_, err := lockers[1].Lock(ctx, "k")
 		require.Error(t, err)
 		link.HoldReplies(false)
 		require.Less(t, (<-served).Sub(began), 100*time.Millisecond)
@@ -157,15 +138,11 @@ func TestG4_AGrantIsInTheReplyToACallThatGaveUp(t *testing.T) {
 func TestG3_ANestedUnlockAfterTheLastIsNoLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := sim.NewWorld(t, 1, 1, 1)
-		l, err := rlock.New(w.Clients(0)[0], holdfast.WithLease(6*time.Second))
-		require.NoError(t, err)
-		defer l.Close()
-		outer, err := l.Lock(t.Context(), "k")
-		require.NoError(t, err)
+		l := opened(t, w, rlock.New, holdfast.WithLease(6*time.Second))[0]
+		outer := locktest.Lock(t, l, t.Context(), "k")
 		leases := []*holdfast.Lease{outer}
 		for range 2 {
-			nested, err := l.Lock(outer.Bind(t.Context()), "k")
-			require.NoError(t, err)
+			nested := locktest.Lock(t, l, outer.Bind(t.Context()), "k")
 			leases = append(leases, nested)
 		}
 		w.Servers[0].Pause()
@@ -187,11 +164,8 @@ func TestG3_ANestedUnlockAfterTheLastIsNoLoss(t *testing.T) {
 func TestG8_AFailedRefreshIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := sim.NewWorld(t, 1, 1, 1)
-		l, err := fair.New(w.Clients(0)[0], fair.WithWaiterTTL(20*time.Second))
-		require.NoError(t, err)
-		defer l.Close()
-		held, err := l.Lock(t.Context(), "k")
-		require.NoError(t, err)
+		l := opened(t, w, fair.New, fair.WithWaiterTTL(20*time.Second))[0]
+		held := locktest.Lock(t, l, t.Context(), "k")
 		began, waits := time.Now(), make(chan error)
 		go func() { waits <- l.Do(t.Context(), "k", func(context.Context) error { return nil }) }()
 		time.Sleep(15 * time.Second)
@@ -214,13 +188,10 @@ func TestG8_AFailedRefreshIsRepeated(t *testing.T) {
 func TestG4_TheRestOfALateFixedLeaseIsUndone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := sim.NewWorld(t, 1, 1, 1)
-		l, err := rlock.New(w.Clients(0)[0])
-		require.NoError(t, err)
-		defer l.Close()
+		l := opened(t, w, rlock.New)[0]
 		w.Links[0][0].HoldRequests(true)
 		time.AfterFunc(4*time.Second, func() { w.Links[0][0].HoldRequests(false) })
-		held, err := l.Lock(t.Context(), "k", holdfast.FixedLease(8*time.Second))
-		require.NoError(t, err)
+		held := locktest.Lock(t, l, t.Context(), "k", holdfast.FixedLease(8*time.Second))
 		<-held.Done()
 		time.Sleep(time.Second)
 		require.False(t, w.Servers[0].Redis().Exists("k"))
@@ -232,15 +203,13 @@ func TestG4_TheRestOfALateFixedLeaseIsUndone(t *testing.T) {
 func TestG4_ALateReplyDoesNotDelayTheNextAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := sim.NewWorld(t, 1, 2, 1)
-		lockers := rlocks(t, w)
+		lockers := opened(t, w, rlock.New)
 		began := time.Now()
-		_, err := lockers[0].Lock(t.Context(), "k", holdfast.FixedLease(40*time.Second)) // and dies
-		require.NoError(t, err)
+		locktest.Lock(t, lockers[0], t.Context(), "k", holdfast.FixedLease(40*time.Second)) // and dies
 		link := w.Links[1][0]
 		time.AfterFunc(29*time.Second, func() { link.HoldReplies(true) }) // a waiter asks again after its own lease of 30 s
 		time.AfterFunc(33*time.Second, func() { link.HoldReplies(false) })
-		next, err := lockers[1].Lock(t.Context(), "k")
-		require.NoError(t, err)
+		next := locktest.Lock(t, lockers[1], t.Context(), "k")
 		require.Less(t, time.Since(began), 40*time.Second+10*time.Millisecond)
 		require.NoError(t, next.Unlock(t.Context()))
 	})
@@ -251,7 +220,7 @@ func TestG4_ALateReplyDoesNotDelayTheNextAttempt(t *testing.T) {
 func TestG4_AStallDoesNotSpoilTheRoundTrip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := sim.NewWorld(t, 1, 3, 1)
-		lockers := rlocks(t, w, holdfast.WithLocalHandover(20*time.Millisecond))
+		lockers := opened(t, w, rlock.New, holdfast.WithLocalHandover(20*time.Millisecond))
 		leases := make(chan *holdfast.Lease, 4)
 		wait := func(ctx context.Context, p int) {
 			go func() {
@@ -261,8 +230,7 @@ func TestG4_AStallDoesNotSpoilTheRoundTrip(t *testing.T) {
 			}()
 			time.Sleep(100 * time.Millisecond)
 		}
-		held, err := lockers[0].Lock(t.Context(), "k")
-		require.NoError(t, err)
+		held := locktest.Lock(t, lockers[0], t.Context(), "k")
 		gone, cancel := context.WithCancel(t.Context())
 		for _, p := range []int{1, 1} {
 			wait(t.Context(), p)
@@ -313,16 +281,9 @@ func TestG4_ALateAcquireOfAShortLeaseIsUndone(t *testing.T) {
 func TestG4_ALateAcquireIsATurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := sim.NewWorld(t, 1, 4, 1)
-		var lockers []*rwlock.Locker
-		for p := range w.Links {
-			l, err := rwlock.New(w.Clients(p)[0])
-			require.NoError(t, err)
-			defer l.Close()
-			lockers = append(lockers, l)
-		}
+		lockers := opened(t, w, rwlock.New)
 		ctx := t.Context()
-		held, err := lockers[0].RLocker().Lock(ctx, "k")
-		require.NoError(t, err)
+		held := locktest.Lock(t, lockers[0].RLocker(), ctx, "k")
 		gaveUp, giveUp := context.WithCancel(ctx)
 		left, served := make(chan error), make(chan string, 2)
 		go func() {
@@ -353,14 +314,8 @@ func TestG4_ALateAcquireIsATurn(t *testing.T) {
 func TestG4_FairEntersWhileOthersLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := sim.NewWorld(t, 1, 2, 1)
-		other, err := fair.New(w.Clients(1)[0])
-		require.NoError(t, err)
-		defer other.Close()
-		held, err := other.Lock(t.Context(), "k")
-		require.NoError(t, err)
-		l, err := fair.New(w.Clients(0)[0])
-		require.NoError(t, err)
-		defer l.Close()
+		lockers := opened(t, w, fair.New)
+		l, held := lockers[0], locktest.Lock(t, lockers[1], t.Context(), "k")
 		var all sync.WaitGroup
 		const many, apart = 1000, 200 * time.Microsecond // five give up in a round trip
 		for i := range many {
