@@ -57,16 +57,6 @@ func TestG10_CounterAheadOfTheClock(t *testing.T) {
 	require.Equal(t, ahead+1, number(t, s, "GET", token), "all digits are kept")
 }
 
-func TestFenceCounterThatIsNoNumber(t *testing.T) {
-	s, n := start(t)
-	for _, value := range []string{"", "x", "-1", "1.5", "1e3", "0x10", " 1", "9000000000000001", "99999999999999999999"} {
-		s.Do(t, "SET", token, value)
-		before := state(t, s)
-		requireRefused(t, "fence counter", errOf(n.Acquire(bounded(t), fencingHour, AcquireRequest{"k", ownA, lease})), value)
-		require.Equal(t, before, state(t, s))
-	}
-}
-
 // A clock beyond all numbers costs fences as long as it is wrong, and leaves nothing behind.
 func TestG10_F34_ClockBeyondItsNumbers(t *testing.T) {
 	s := redistest.StartWithClock(t)

@@ -212,6 +212,14 @@ func (r *harness) passesOn(l *holdfast.Lease, waiters ...<-chan locktest.Acquire
 	r.Tidy(l.Key())
 }
 
+// startLeast starts servers that know the user with the least rights, without some of these.
+func startLeast(t *testing.T, k locktest.Kind, without ...string) locktest.Topology {
+	t.Helper()
+	s := k.Start(t)
+	k.LeastRights(t, s, without...)
+	return s
+}
+
 func ptr[T any](v T) *T { return &v }
 
 // over is a context that has ended.

@@ -129,15 +129,18 @@ func testDeletedWithoutMessage(t *testing.T, k locktest.Kind) {
 	}
 }
 
+// mute makes a user that may neither hear nor publish messages, and has a client log in as it.
+func mute(t *testing.T, s locktest.Topology) func(*rueidis.ClientOption) {
+	s.Do(t, "ACL", "SETUSER", "nochannels", "on", "nopass", "~*", "+@all", "resetchannels")
+	return func(o *rueidis.ClientOption) { o.Username = "nochannels" }
+}
+
 // The user may neither hear nor publish messages: releases succeed, and waiters
 // look from time to time.
 func testChannelForbidden(t *testing.T, k locktest.Kind) {
 	s := k.Start(t)
-	s.Do(t, "ACL", "SETUSER", "nochannels", "on", "nopass", "~*", "+@all", "resetchannels")
-	noChannels := func(o *rueidis.ClientOption) { o.Username = "nochannels" }
-	o := locktest.Options{Lease: 9 * time.Second}
-	holder := k.Open(t, s.Client(t, noChannels), o)
-	waiter := k.Open(t, s.Client(t, noChannels), o)
+	o, client := locktest.Options{Lease: 9 * time.Second}, mute(t, s)
+	holder, waiter := k.Open(t, s.Client(t, client), o), k.Open(t, s.Client(t, client), o)
 	l := locktest.Lock(t, holder, locktest.Bounded(t), "k")
 	waiting := locktest.GoLock(waiter, locktest.Bounded(t), "k")
 	locktest.Await(t, func() bool { return mutterings(t, s) > 0 }) // it has tried to subscribe
@@ -149,9 +152,8 @@ func testChannelForbidden(t *testing.T, k locktest.Kind) {
 // hand it to one another.
 func testMuteAmongOthers(t *testing.T, k locktest.Kind) {
 	s := k.Start(t)
-	s.Do(t, "ACL", "SETUSER", "nochannels", "on", "nopass", "~*", "+@all", "resetchannels")
 	o := locktest.Options{Lease: locktest.Long, WaiterTTL: 2 * time.Second}
-	noChannels := k.Open(t, s.Client(t, func(o *rueidis.ClientOption) { o.Username = "nochannels" }), o)
+	noChannels := k.Open(t, s.Client(t, mute(t, s)), o)
 	ctx, cancel := context.WithCancel(context.Background())
 	var others sync.WaitGroup
 	defer others.Wait()

@@ -89,8 +89,7 @@ func testProviderFails(t *testing.T, k locktest.Kind) {
 // lease is lost, no wait ends, and a release goes on.
 func testRotation(t *testing.T, k locktest.Kind, code string, client func(*rueidis.ClientOption), begin, end func(locktest.Topology)) {
 	const lease = 20 * time.Second
-	s := k.Start(t)
-	k.LeastRights(t, s)
+	s := startLeast(t, k)
 	locker, renewed := k.Open(t, s.Client(t, client), locktest.Options{Lease: locktest.Long}), k.Open(t, s.Client(t, client), locktest.Options{Lease: lease})
 	other := k.Open(t, s.Client(t), locktest.Options{Lease: locktest.Long})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -124,11 +123,16 @@ func testRotation(t *testing.T, k locktest.Kind, code string, client func(*rueid
 	require.NoError(t, locktest.Got(t, waiting).Unlock(ctx))
 }
 
+// refusedAKey reports whether a call was refused for its key.
+func refusedAKey(t *testing.T, s locktest.Topology) bool {
+	log := s[0].Do(t, "ACL", "LOG")
+	return strings.Contains(log.String(), `"key"`)
+}
+
 // A user gets other keys, in two steps. What has had an answer for its key goes on, and a first
 // call is refused immediately.
 func testKeyForbiddenForAWhile(t *testing.T, k locktest.Kind) {
-	s := k.Start(t)
-	k.LeastRights(t, s)
+	s := startLeast(t, k)
 	locker, other := k.Open(t, s.Client(t, locktest.AsLeast), locktest.Options{Lease: locktest.Long}), k.Open(t, s.Client(t), locktest.Options{Lease: locktest.Long})
 	mine, held := locktest.Lock(t, locker, locktest.Bounded(t), "mine"), locktest.Lock(t, other, locktest.Bounded(t), "k")
 	waiting := locktest.GoLock(locker, locktest.Bounded(t), "k")
@@ -137,8 +141,7 @@ func testKeyForbiddenForAWhile(t *testing.T, k locktest.Kind) {
 	s.Do(t, "ACL", "SETUSER", locktest.LeastUser, "resetkeys")
 	locktest.Await(t, func() bool { // the waiter has been refused
 		locktest.Publish(t, s, k.Channel("k"), "0")
-		log := s[0].Do(t, "ACL", "LOG")
-		return strings.Contains(log.String(), `"key"`)
+		return refusedAKey(t, s)
 	})
 	_, err := locker.Lock(locktest.Bounded(t), "another")
 	require.ErrorContains(t, err, "NOPERM")
@@ -156,8 +159,7 @@ func testKeyForbiddenForAWhile(t *testing.T, k locktest.Kind) {
 
 // So does what confirms a grant.
 func testConfirmForbiddenForAWhile(t *testing.T, k locktest.Kind) {
-	s := k.Start(t)
-	k.LeastRights(t, s)
+	s := startLeast(t, k)
 	r := newHarnessOn(t, k, s, locktest.Options{Lease: locktest.Long, Confirmed: true}, locktest.AsLeast)
 	held := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	waiting := locktest.GoLock(r.Locker, locktest.Bounded(t), "k")
@@ -186,8 +188,7 @@ func testRefusedAtFirst(t *testing.T, k locktest.Kind) {
 		{"NOPERM", []string{"ACL", "SETUSER", locktest.LeastUser, "-evalsha", "-eval"}},
 	} {
 		t.Run(c.code, func(t *testing.T) {
-			s := k.Start(t)
-			k.LeastRights(t, s)
+			s := startLeast(t, k)
 			locker := k.Open(t, s.Client(t, locktest.AsLeast), locktest.Options{Lease: locktest.Long})
 			s.Do(t, c.begin...)
 			s.Do(t, "CLIENT", "KILL", "USER", locktest.LeastUser)
@@ -204,8 +205,7 @@ func testRefusedAtFirst(t *testing.T, k locktest.Kind) {
 
 // A release that is refused as its key is forbidden goes on, for when it is allowed again.
 func testReleaseForbidden(t *testing.T, k locktest.Kind) {
-	s := k.Start(t)
-	k.LeastRights(t, s)
+	s := startLeast(t, k)
 	locker := k.Open(t, s.Client(t, locktest.AsLeast), locktest.Options{Lease: locktest.Long})
 	l := locktest.Lock(t, locker, locktest.Bounded(t), "forbidden")
 	forbid(t, s)
@@ -220,18 +220,14 @@ func testReleaseForbidden(t *testing.T, k locktest.Kind) {
 
 // So does what undoes an acquire without an answer.
 func testUndoForbidden(t *testing.T, k locktest.Kind) {
-	s := k.Start(t)
-	k.LeastRights(t, s)
+	s := startLeast(t, k)
 	r := newHarnessOn(t, k, s, locktest.Options{Lease: locktest.Long}, locktest.AsLeast)
 	r.Proxy.OnReply(when(locktest.Is("acquire"), func() redistest.Verdict {
 		forbid(t, s)
 		return redistest.Cut
 	}))
 	locktest.RequireSentinel(t, locktest.ErrOf(r.Locker.TryLock(locktest.Bounded(t), "forbidden")), holdfast.ErrUnknown)
-	locktest.Await(t, func() bool { // it has been tried and refused
-		log := s[0].Do(t, "ACL", "LOG")
-		return strings.Contains(log.String(), `"key"`)
-	})
+	locktest.Await(t, func() bool { return refusedAKey(t, s) })
 	require.True(t, locktest.Exists(t, s, "forbidden"))
 	s.Do(t, "ACL", "SETUSER", locktest.LeastUser, "allkeys")
 	locktest.Await(t, func() bool { return !locktest.Exists(t, s, "forbidden") })

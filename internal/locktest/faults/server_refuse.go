@@ -39,8 +39,7 @@ func init() {
 // testRefused requires that new callers and waiters immediately get an error that waiting
 // cannot cure, as it is. A waiter whose key is forbidden gets it after an outage.
 func testRefused(t *testing.T, k locktest.Kind, code string, client func(*rueidis.ClientOption), begin func(locktest.Topology)) {
-	s := k.Start(t)
-	k.LeastRights(t, s)
+	s := startLeast(t, k)
 	locker := k.Open(t, s.Client(t, client), locktest.Options{Lease: locktest.Long, MaxOutage: ptr(time.Second)})
 	other := k.Open(t, s.Client(t), locktest.Options{Lease: locktest.Long})
 	refused := func(err error) {
@@ -77,7 +76,7 @@ func testForeignKey(t *testing.T, k locktest.Kind) {
 	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, Unguarded: true})
 	s := r.Server
 	fenced := k.Open(t, r.Client, locktest.Options{Lease: locktest.Long, Fencing: true, Unguarded: true})
-	for _, make := range [][]string{
+	foreign := [][]string{
 		{"ZADD", "k", "1", "member"},
 		{"SET", "k", "v"},
 		{"RPUSH", "k", "v"},
@@ -88,10 +87,12 @@ func testForeignKey(t *testing.T, k locktest.Kind) {
 		{"HSET", "k", "mode", "write"},
 		append([]string{"HSET", "k"}, k.OfAnotherKind()...),
 		{"HSET", "k", locktest.Java, "1", "name", "Ann"},
-		{"SET", "redisson_lock_token:{k}", "not a number"},
 		{"RPUSH", "redisson_lock_token:{k}", "v"},
-		{"SET", "redisson_lock_token:{k}", "99999999999999999999"},
-	} {
+	}
+	for _, value := range []string{"not a number", "", "-1", "1.5", "1e3", "0x10", " 1", "9000000000000001", "99999999999999999999"} {
+		foreign = append(foreign, []string{"SET", "redisson_lock_token:{k}", value})
+	}
+	for _, make := range foreign {
 		if k.Permits && make[1] != "k" {
 			continue // it has no fences
 		}
@@ -107,6 +108,7 @@ func testForeignKey(t *testing.T, k locktest.Kind) {
 			locktest.RequireSentinel(t, locktest.ErrOf(fenced.Lock(locktest.Bounded(t), "k")), holdfast.ErrWrongType)
 		} else if make[0] == "SET" {
 			locktest.RequireSentinel(t, err, nil)
+			require.ErrorContains(t, err, "fence counter")
 		}
 		require.Equal(t, before, r.Dump(), make)
 	}
@@ -131,13 +133,11 @@ func testOldServer(t *testing.T, k locktest.Kind) {
 var unknownAuth = regexp.MustCompile("unknown command ['`]AUTH['`]") // "`" before Redis 7
 
 func testRepeatedPassword(t *testing.T, k locktest.Kind) {
-	s := k.Start(t)
-	other := k.Start(t, "--rename-command", "HELLO", "", "--rename-command", "AUTH", "")
+	s, other := startLeast(t, k), k.Start(t, "--rename-command", "HELLO", "", "--rename-command", "AUTH", "")
 	instead := map[string]string{}
 	for i := range s {
 		instead[s[i].Addr()] = other[i].Addr()
 	}
-	k.LeastRights(t, s)
 	var moved atomic.Bool
 	locker := k.Open(t, s.Client(t, locktest.AsLeast, func(o *rueidis.ClientOption) {
 		o.DialCtxFn = func(ctx context.Context, addr string, dialer *net.Dialer, _ *tls.Config) (net.Conn, error) {
@@ -202,8 +202,7 @@ func rightTakenAway(t *testing.T, k locktest.Kind, right string, fencing bool) (
 	if k.Nodes > 0 { // of which each is waited for a tenth of it
 		lease = 10 * time.Second
 	}
-	s := k.Start(t)
-	k.LeastRights(t, s, right)
+	s := startLeast(t, k, right)
 	fair := func(err error) bool { // it is what it should be
 		t.Helper()
 		if err != nil && (strings.Contains(err.Error(), "no answer in time") || errors.Is(err, holdfast.ErrLost)) {
@@ -294,8 +293,7 @@ func forbid(t *testing.T, s locktest.Topology) {
 
 // The forbidden lease ends, as it cannot be renewed; all others go on.
 func testForbiddenAmongLeases(t *testing.T, k locktest.Kind) {
-	s := k.Start(t)
-	k.LeastRights(t, s)
+	s := startLeast(t, k)
 	locker := k.Open(t, s.Client(t, locktest.AsLeast), locktest.Options{Lease: 15 * time.Second})
 	var leases []*holdfast.Lease
 	for _, key := range append(manyKeys(), "forbidden") {
@@ -316,8 +314,7 @@ func testForbiddenAmongLeases(t *testing.T, k locktest.Kind) {
 // A waiter for the forbidden key gets the error, when the outage has been too long; all others
 // keep their places and are served.
 func testForbiddenAmongWaiters(t *testing.T, k locktest.Kind) {
-	s := k.Start(t)
-	k.LeastRights(t, s)
+	s := startLeast(t, k)
 	o := locktest.Options{Lease: locktest.Long, MaxOutage: ptr(5 * time.Second), WaiterTTL: 10 * time.Second, GrantLease: locktest.Long}
 	locker, other := k.Open(t, s.Client(t, locktest.AsLeast), o), k.Open(t, s.Client(t), o)
 	keys := append(manyKeys(), "forbidden")
