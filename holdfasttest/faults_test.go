@@ -277,9 +277,4 @@ func TestFencesAreOneRowOverAllLockers(t *testing.T) {
 	}, holdfast.WithFencing())
 }
 
-func TestNewRefusesNil(t *testing.T) {
-	_, err := holdfasttest.New(nil)
-	require.ErrorContains(t, err, "option is nil")
-}
-
 func nothing(context.Context) error { return nil }

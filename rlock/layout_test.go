@@ -11,14 +11,12 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/rlock"
 )
 
 const (
-	channel   = "redisson_lock__channel:{sku:42}"
-	counter   = "redisson_lock_token:{sku:42}"
-	tombstone = "holdfast_gone:{sku:42}:"
+	channel = "redisson_lock__channel:{sku:42}"
+	counter = "redisson_lock_token:{sku:42}"
 )
 
 // After each call, all data in Redis and every message are Redisson's, byte for byte. The tests
@@ -81,28 +79,6 @@ func TestLayoutOfFences(t *testing.T) {
 			require.Equal(t, -1, locktest.Number(t, r.Server, "PTTL", counter))
 		}
 	}
-}
-
-func TestLayoutOfTombstones(t *testing.T) {
-	r := locktest.NewLayout(t)
-	proxy := redistest.NewProxy(t, r.Addr())
-	locker := userLocker(t, r.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }))
-	owner := make(chan string, 1)
-	proxy.OnReply(func(cmd []string) redistest.Verdict {
-		if cmd[0] == "EVAL" && len(cmd) > 5 { // the attempt, as Redis does not know the script yet
-			owner <- cmd[5]
-			proxy.OnReply(nil)
-			return redistest.Cut
-		}
-		return redistest.Pass
-	})
-	_, err := locker.TryLock(t.Context(), "sku:42")
-	require.ErrorIs(t, err, holdfast.ErrUnknown)
-	require.Equal(t, "0", r.Hears(channel)) // it had been acquired
-	name := tombstone + <-owner
-	r.Only(name)
-	require.Equal(t, "1", r.Text("GET", name))
-	r.Expires(name, time.Minute)
 }
 
 func userLocker(t testing.TB, c rueidis.Client, opts ...holdfast.Option) *rlock.Locker {

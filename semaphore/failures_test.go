@@ -2,7 +2,6 @@ package semaphore_test
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -49,24 +48,4 @@ func TestF7_AttemptsSideBySideAreUndone(t *testing.T) {
 		require.Empty(t, s.Holders)
 		require.NoError(t, waiting.Close())
 	})
-}
-
-// The server's clock jumps: ahead, leases end there, and holders are told; back, nothing ends early.
-func TestF34_ClockJumps(t *testing.T) {
-	for _, jump := range []time.Duration{time.Minute, -time.Minute} {
-		t.Run(fmt.Sprint(jump), func(t *testing.T) {
-			inVirtualTime(t, func(t *testing.T, w *world) {
-				l, ctx := w.open(1, holdfast.WithLease(6*time.Second)), context.Background()
-				lease := locktest.Lock(t, l, ctx, "k")
-				w.server.JumpClock(jump)
-				time.Sleep(5 * time.Second)
-				if jump > 0 {
-					require.ErrorIs(t, lease.Err(), holdfast.ErrLost)
-				} else {
-					require.NoError(t, lease.Unlock(ctx))
-				}
-				require.NoError(t, locktest.Lock(t, l, ctx, "k").Unlock(ctx))
-			})
-		})
-	}
 }

@@ -154,16 +154,18 @@ func TestEndEach(t *testing.T) {
 		{Key: "doubt", Owner: ownA, Doubt: true, LastFence: 7},
 		{Key: "quiet", Owner: ownA},
 		{Key: "fenced", Owner: ownA, Notify: true, LastFence: 7},
-		{Key: "another's", Owner: ownA, Notify: true, LastFence: 7},
+		{Key: "another's", Owner: ownA, Notify: true, Doubt: true, LastFence: 7},
 		{Key: "string", Owner: ownA, Notify: true, Doubt: true},
 		{Key: "free", Owner: ownA, Notify: true, Doubt: true},
 		{Key: "quiet, fenced", Owner: ownA, LastFence: 200},
+		{Key: "another's", Owner: "*", Notify: true},
+		{Key: "another's", Owner: "mode", Notify: true},
 	}
 	ended, told := Result[ReleaseReply]{Value: ReleaseReply{Ours: true}}, Result[ReleaseReply]{Value: ReleaseReply{Ours: true, Listeners: 1}}
 	results := make([]Result[ReleaseReply], len(holds))
 	require.NoError(t, n.ReleaseEach(bounded(t), holds, results))
 	require.Equal(t, map[int]string{5: "WRONGTYPE"}, refusals(t, results))
-	require.Equal(t, []Result[ReleaseReply]{told, ended, ended, told, {}, {}, {}, ended}, results)
+	require.Equal(t, []Result[ReleaseReply]{told, ended, ended, told, {}, {}, {}, ended, {}, {}}, results)
 	heard.requireSaid(scripts.Channel("told")+" 0", scripts.Channel("fenced")+" 0")
 
 	after := state(t, s)
@@ -174,8 +176,8 @@ func TestEndEach(t *testing.T) {
 		require.Equal(t, before[key], after[key], key)
 	}
 	require.Equal(t, "7", text(t, s, "GET", counter("fenced")), "the rest is given back")
-	for _, key := range []string{"doubt", "free"} {
-		require.Contains(t, after, tombstone(key, ownA))
+	for _, key := range []string{"doubt", "another's", "free"} {
+		lasts(t, s, tombstone(key, ownA), time.Minute)
 	}
 
 	require.NoError(t, n.ReleaseEach(bounded(t), holds, results)) // again: nothing more

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/scripts"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
@@ -84,31 +83,6 @@ func TestSetEntries(t *testing.T) {
 	require.Equal(t, until, expiry(t, s, "k"))
 	require.Equal(t, ReleaseReply{Ours: true}, must(n.Release(bounded(t), ReleaseRequest{Key: "k", Owner: ownA, Notify: true}))(t))
 	require.Empty(t, state(t, s))
-}
-
-// Whoever is not the owner ends nothing, and wakes nobody.
-func TestG6_OnlyTheOwner(t *testing.T) {
-	s, n := start(t)
-	heard, ctx := listen(t, s), bounded(t)
-	heard.do(heard.conn.B().Psubscribe().Pattern("*{k}*").Build())
-	acquired(t, n, "k", ownA)
-	before := state(t, s)
-	for _, stranger := range []string{ownB, ownA[:len(ownA)-1], ownA + " ", "*", "mode"} {
-		require.Zero(t, must(n.Release(ctx, ReleaseRequest{Key: "k", Owner: stranger, Notify: true}))(t))
-		require.Zero(t, must(n.Release(ctx, ReleaseRequest{Key: "k", Owner: stranger, Notify: true, LastFence: 1}))(t))
-		require.False(t, must(n.SetEntries(ctx, "k", stranger, Entries{Count: 5}))(t))
-		answers := []watchdog.Answer{watchdog.Renewed}
-		require.NoError(t, n.Renew(ctx, time.Hour, []string{"k"}, []string{stranger}, answers))
-		require.Equal(t, []watchdog.Answer{watchdog.NotOurs}, answers)
-		require.Zero(t, must(n.Release(ctx, ReleaseRequest{Key: "k", Owner: stranger, Notify: true, Doubt: true}))(t))
-		require.EqualValues(t, 1, number(t, s, "DEL", tombstone("k", stranger)))
-		require.Equal(t, before, state(t, s))
-	}
-	heard.requireSaid()
-	require.True(t, must(n.ForceRelease(ctx, "k"))(t))
-	heard.requireSaid(scripts.Channel("k") + " 0")
-	require.False(t, must(n.ForceRelease(ctx, "k"))(t))
-	heard.requireSaid()
 }
 
 // renewals renew on one Redis, and on a node of a quorum, where entries may be told, too.

@@ -2,8 +2,6 @@ package wire
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,47 +12,19 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// A client that is refused what it has been allowed before may be allowed it again, when the
-// change of a password or of a user is through. One that never was has to be mended.
+// A client that was allowed to send scripts may be allowed it again, when the change of its user is through.
 func TestF39_LapsedRights(t *testing.T) {
-	for _, worked := range []bool{true, false} {
-		for change, code := range map[string]string{"resetpass": "WRONGPASS", "-evalsha": "NOPERM", "-eval": "NOPERM"} {
-			t.Run(fmt.Sprint(change, worked), func(t *testing.T) {
-				s := redistest.Start(t)
-				n, want := plain.user(t, s, nil, "least"), Refused
-				if worked {
-					acquired(t, n.Redis, "k", ownA)
-					want = Unavailable
-				}
-				s.Do(t, "SCRIPT", "FLUSH")
-				s.Do(t, "ACL", "SETUSER", "least", change)
-				s.Do(t, "CLIENT", "KILL", "USER", "least")
-				var err error
-				until(t, func() bool {
-					_, err = n.Acquire(bounded(t), Fencing{}, AcquireRequest{"k", ownA, lease})
-					require.Error(t, err)
-					return strings.HasPrefix(err.Error(), code) // else the cut connection
-				})
-				require.Equal(t, want, OutcomeOf(err))
-				require.Equal(t, worked, Lapsed(err))
-				require.False(t, Permanent(err))
-				require.True(t, Replied(err))
-			})
-		}
-	}
-}
-
-// A right for a command in a script that is missing does not come back by itself, nor does one for
-// a key, see TestF32_LeastRights.
-func TestF32_MissingRightsDoNotLapse(t *testing.T) {
 	s := redistest.Start(t)
 	n := plain.user(t, s, nil, "least")
 	acquired(t, n.Redis, "k", ownA)
-	s.Do(t, "ACL", "SETUSER", "least", "-hset")
-	s.Do(t, "DEL", "k")
+	s.Do(t, "SCRIPT", "FLUSH")
+	s.Do(t, "ACL", "SETUSER", "least", "-eval")
 	_, err := n.Acquire(bounded(t), Fencing{}, AcquireRequest{"k", ownA, lease})
-	require.Equal(t, Refused, OutcomeOf(err))
+	require.ErrorContains(t, err, "NOPERM")
+	require.Equal(t, Unavailable, OutcomeOf(err))
+	require.True(t, Lapsed(err))
 	require.False(t, Permanent(err))
+	require.True(t, Replied(err))
 }
 
 // A client that was closed says so for good, and not that it has gone over to another server.

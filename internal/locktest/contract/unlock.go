@@ -20,7 +20,6 @@ var unlockCases = []testCase{
 	{"Unlock_OfALeaseThatRanOutReleasesNothing", anywhere, defaults, unlockExpired},
 	{"Unlock_UnknownWithTheContext", servers, defaults, unlockUnknown},
 	{"Unlock_GoesOnUntilTheDeadline", servers, locktest.Options{Lease: 12 * time.Second}, unlockNoAnswer},
-	{"Unlock_IsOneRoundTrip", servers, defaults, unlockRoundTrips},
 }
 
 func unlockOver(c *harness) {
@@ -161,13 +160,4 @@ func ownTime(t testing.TB, err error) {
 	t.Helper()
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 	require.NotErrorIs(t, err, context.Canceled)
-}
-
-func unlockRoundTrips(c *harness) {
-	c.unlock(locktest.Lock(c.T, c.Locker, c.ctx, "k"))
-	c.sends("acquire", "release")
-	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
-	c.unlock(locktest.Lock(c.T, c.Locker, l.Bind(c.ctx), "k"))
-	c.unlock(l)
-	c.sends("acquire", "set_entries", "set_entries", "release")
 }
