@@ -8,7 +8,7 @@ help: ## Show this list
 
 how = -short -p=3 -parallel=8
 packages = ./multilock ./internal/wire ./rwlock ./fair ./rlock ./semaphore ./... # the longest first
-test: ## Run every package, in 5 to 7 minutes on 2 cores: all guarantees and faults, and short campaigns
+test: ## Run every package, in about 5 minutes on 2 cores: all guarantees and faults, and short campaigns
 	@hack/install.sh redis-server || { [ "$$CI" != true ] && echo "tests that need redis-server are skipped"; }
 	@hack/install.sh faketime || { [ "$$CI" != true ] && echo "tests that need libfaketime are skipped"; }
 	@hack/install.sh initdb || { [ "$$CI" != true ] && echo "tests that need PostgreSQL are skipped"; }
