@@ -55,7 +55,7 @@ var (
 )
 
 // PermitsError, as *PermitsError, is the error of a semaphore's lock call, for errors.As, if others use the
-// key with another number of permits. The call took nothing. It lasts as long as any permit is taken, or
+// key with another number of permits. The call took nothing. They disagree as long as any permit is taken, or
 // until an operator sets the number; see semaphore.Locker.Resize.
 type PermitsError struct {
 	Wanted int // by this locker: the n of semaphore.New

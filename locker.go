@@ -41,9 +41,9 @@ type Locker interface {
 	// client takes to dial.
 	Lock(ctx context.Context, key string, opts ...LockOption) (*Lease, error)
 
-	// TryLock makes one attempt. If this locker already holds key, asks for it, waits for
-	// it or is releasing it, it makes no call to Redis and returns ErrNotAcquired or, while the
-	// waiters here get no answer from Redis, their error. Semaphores and readers of rwlock, which need not
+	// TryLock makes one attempt. It asks Redis only if nobody of this locker has key, asks or
+	// waits for it, or is releasing it. Otherwise it returns ErrNotAcquired or, while Redis does
+	// not answer the waiters here, their error. Semaphores and readers of rwlock, which need not
 	// exclude each other, may still ask. Like Lock, it re-enters a lease that ctx is bound to.
 	//
 	// Its errors are those of Lock; ErrNotAcquired if another has the lock,
@@ -94,7 +94,7 @@ type Operator interface {
 }
 
 // Status is the state of a key at one moment, as Redis sees it. Readers of a process may share one hold,
-// and Redisson's threads have one each. Those that wait for fair include the dead that are not yet removed.
+// and Redisson's threads have one each. Waiting counts dead waiters of fair, too, until they are removed.
 type Status struct {
 	Key       string
 	Held      bool

@@ -29,7 +29,7 @@
 // Enter puts a fresh owner at the end of the queue. A script that frees the lock also serves, as do
 // enters, heartbeats and first attempts that find it free: it makes the first live waiter the holder
 // and tells its locker in the same step, so a grant costs one round trip, or two if the waiter confirms
-// it. A grant carries a short first lease ([WithGrantLease]); the first renewal sets the lease that the
+// it. A grant carries a short lease ([WithGrantLease]); the first renewal sets the lease that the
 // waiter asked for.
 //
 // # The trust formula

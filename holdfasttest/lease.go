@@ -12,21 +12,21 @@ import (
 
 // hold is one hold of a key. What may change is guarded by memory.mu.
 type hold struct {
-	locker   *Locker
-	key      *keyState
-	owner    string
-	fence    int64
-	label    *string // nil: none
-	lease    time.Duration
-	plain    bool // without options of its own, and not beside a writer: plain readers of a locker share a hold of a real lock
-	fixed    bool
-	cap      time.Time // the end of MaxHold; zero: none
-	granted  time.Time
-	renewed  time.Time  // a renewal; until the next outage they come every third of the lease
-	entries  []*entry   // that live
-	over     bool       // for the holder; the key is held until it can be released, or runs out
-	last     time.Time  // the deadline of a hold that has ended
-	released chan error // of an Unlock that waits for the end of an outage; nil: none does
+	locker    *Locker
+	key       *keyState
+	owner     string
+	fence     int64
+	label     *string // nil: none
+	lease     time.Duration
+	isDefault bool // default terms, and not beside a writer: such readers of a locker share a hold of a real lock
+	fixed     bool
+	cap       time.Time // the end of MaxHold; zero: none
+	granted   time.Time
+	renewed   time.Time  // a renewal; until the next outage they come every third of the lease
+	entries   []*entry   // that live
+	over      bool       // for the holder; the key is held until it can be released, or runs out
+	last      time.Time  // the deadline of a hold that has ended
+	released  chan error // of an Unlock that waits for the end of an outage; nil: none does
 }
 
 // end is when the hold ends by itself, and why. The zero time says never.

@@ -54,19 +54,8 @@ func newOf(function string, m *memory, opts []holdfast.Option) (*Locker, error) 
 	if err := settings.Apply(function, &s, opts); err != nil {
 		return nil, err
 	}
-	if s.MaxOutage == nil {
-		s.MaxOutage = &s.Lease
-	}
-	lease, maxHold := check.Lease(s.Lease), check.MaxHold(s.MaxHold)
-	switch {
-	case lease != nil:
-		return nil, errs.Invalid("holdfasttest: WithLease: %w", lease)
-	case maxHold != nil:
-		return nil, errs.Invalid("holdfasttest: WithMaxHold: %w", maxHold)
-	case s.MaxWaiters < 0:
-		return nil, errs.Invalid("holdfasttest: WithMaxWaiters: %d is negative", s.MaxWaiters)
-	case *s.MaxOutage < 0:
-		return nil, errs.Invalid("holdfasttest: WithMaxOutage: %v is negative", *s.MaxOutage)
+	if err := check.Settings(&s); err != nil {
+		return nil, errs.Invalid("holdfasttest: %w", err)
 	}
 	for _, o := range []struct {
 		name string

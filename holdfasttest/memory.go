@@ -284,7 +284,7 @@ func (w *waiter) take(now time.Time) *hold {
 	l, o := w.locker, w.options
 	l.owners++
 	d := &hold{locker: l, key: w.key, owner: fmt.Sprintf("holdfasttest-%d:0%d", l.id, l.owners), lease: l.settings.Lease, label: o.Label, granted: now, renewed: now}
-	d.plain = o.FixedLease == nil && o.MaxHold == nil && o.Label == nil && !w.beside
+	d.isDefault = o.FixedLease == nil && o.MaxHold == nil && o.Label == nil && !w.beside
 	switch {
 	case o.FixedLease != nil:
 		d.lease, d.fixed = *o.FixedLease, true

@@ -117,7 +117,7 @@ func (k *keyState) status() holdfast.Status {
 			switch {
 			case !d.locker.reads:
 				s.Mode = "write"
-			case d.plain:
+			case d.isDefault:
 				plain[d.locker] = true
 			default:
 				s.Readers++

@@ -71,7 +71,9 @@ func TestFaults3(t *testing.T)         { faults.Run(t, onSeveral(3)) }
 func TestFaults5(t *testing.T)         { faults.Run(t, onSeveral(5), locktest.InTestAll) }
 func TestFaults_OnRedis(t *testing.T)  { faults.RunReal(t, kind) }
 func TestFaults3_OnRedis(t *testing.T) { faults.RunReal(t, kindOf(3), locktest.InTestAll) }
-func TestFaults5_OnRedis(t *testing.T) { faults.RunReal(t, kindOf(5), locktest.InTestServers) }
+func TestFaults5_OnRedis(t *testing.T) {
+	faults.RunReal(t, kindOf(5), locktest.InTestAll, locktest.InTestServers)
+}
 
 // onSeveral is the lock kind on several nodes, in virtual time. On real ones it is for the long tests only.
 func onSeveral(nodes int) locktest.Place {

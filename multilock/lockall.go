@@ -152,9 +152,10 @@ func (c *locking) take(ctx context.Context, p lockerKeys) (context.Context, erro
 		if len(leases) > 0 {
 			return ctx, nil
 		}
+		ended := ctx.Err()
+		over := c.wait > 0 && !time.Now().Before(c.until) || ended != nil && errors.Is(err, ended)
 		// The undo after a lost answer is under way; another attempt would meet its keys.
-		over := c.wait > 0 && !time.Now().Before(c.until)
-		if ended := ctx.Err(); over || ended != nil && errors.Is(err, ended) || (c.wait == 0 || ended != nil) && !errors.Is(err, holdfast.ErrNotAcquired) {
+		if over || (c.wait == 0 || ended != nil) && !errors.Is(err, holdfast.ErrNotAcquired) {
 			e.Failed(p.keys[0], err, began)
 			return ctx, errs.Of("lock", p.keys[0], err)
 		}

@@ -6,9 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/multilock"
 )
@@ -104,6 +106,34 @@ func TestF6_LockAll_AnswerLost(t *testing.T) {
 			link.OnReply(nil)
 			link.Release()
 		}
+	})
+}
+
+// cancelling does something after each call.
+type cancelling struct {
+	rueidis.Client
+	after *func()
+}
+
+func (c cancelling) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+	reply := c.Client.Do(ctx, cmd)
+	(*c.after)()
+	return reply
+}
+
+// The call says that another has a key, and ctx ends before it returns: the error says both.
+func TestLockAll_ContextEndsWithTheAnswer(t *testing.T) {
+	inWorld(t, 2, 1, func(w world) {
+		after := func() {}
+		keys := multilock.Keys(w.rlock(cancelling{w.Clients(0)[0], &after}), "a", "b")
+		locktest.Lock(w, w.rlock(w.Clients(1)[0]), w.Context(), "b")
+		_, err := multilock.TryLockAll(w.Context(), keys) // the server knows the script now
+		require.ErrorIs(w, err, holdfast.ErrNotAcquired)
+		ctx, cancel := context.WithCancel(w.Context())
+		after = cancel
+		_, err = multilock.LockAll(ctx, keys)
+		require.ErrorIs(w, err, holdfast.ErrNotAcquired)
+		require.ErrorIs(w, err, context.Canceled)
 	})
 }
 

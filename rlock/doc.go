@@ -45,7 +45,7 @@
 //   - Redis loses its memory (restart without persistence, FLUSHALL, failover
 //     to a replica that lags): another may get the key while the holder still
 //     believes in it, until its next renewal or the end of a fixed lease. One Redis
-//     cannot do better; fences still grow.
+//     cannot do better; fences still grow, but for the exceptions of G10.
 //
 // # Waiting
 //

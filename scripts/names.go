@@ -6,10 +6,11 @@ import "github.com/holdfast-go/holdfast/internal/check"
 // digit 0.
 func Channel(key string) string { return check.Named("redisson_lock__channel", key) }
 
-// SemaphoreChannel returns the channel that is notified when a permit of key is given back. The
-// message is the digit 0.
+// SemaphoreChannel returns the channel that is notified when a permit of key is given back, or
+// their number changes. The message is the digit 0.
 func SemaphoreChannel(key string) string { return check.Named("holdfast_permits_channel", key) }
 
 // RWLockChannel returns the channel that is notified when the read/write lock key is released:
-// by 0 if its last reader leaves, and by 1 if a writer does.
+// by 0 if its last reader leaves, and by 1 if a writer does, a wait of writers ends, or an operator
+// frees it.
 func RWLockChannel(key string) string { return check.Named("redisson_rwlock", key) }

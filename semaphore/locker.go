@@ -15,7 +15,7 @@ import (
 )
 
 // MaxPermits is how many permits a key may have.
-const MaxPermits = check.MaxPermits
+const MaxPermits = 10_000
 
 // Locker takes permits of keys on one Redis, a Sentinel set or a Redis Cluster. Redis and the other
 // lockers see it as one client. Safe for concurrent use. One locker per process, Redis and number

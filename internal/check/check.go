@@ -72,14 +72,35 @@ func WaiterTTL(d time.Duration) error {
 	return nil
 }
 
-// MaxHold returns an error that says what is wrong if d cannot cap the leases of a locker:
+// maxHold returns an error that says what is wrong if d cannot cap the leases of a locker:
 // it is longer than 100 years, or shorter than 100 ms and not 0, for no cap.
-func MaxHold(d time.Duration) error {
+func maxHold(d time.Duration) error {
 	switch {
 	case d != 0 && d < minLease:
 		return errs.Invalid("%v is shorter than %v", d, minLease)
 	case d > MaxLease:
 		return errs.Invalid("%v is longer than 100 years", d)
+	}
+	return nil
+}
+
+// Settings refuses what no locker can have of these settings, and fills in MaxOutage. Its errors begin
+// with the option.
+func Settings(s *holdfast.Settings) error {
+	if s.MaxOutage == nil {
+		outage := s.Lease
+		s.MaxOutage = &outage
+	}
+	lease, badCap := Lease(s.Lease), maxHold(s.MaxHold)
+	switch {
+	case lease != nil:
+		return errs.Invalid("WithLease: %w", lease)
+	case badCap != nil:
+		return errs.Invalid("WithMaxHold: %w", badCap)
+	case s.MaxWaiters < 0:
+		return errs.Invalid("WithMaxWaiters: %d is negative", s.MaxWaiters)
+	case *s.MaxOutage < 0:
+		return errs.Invalid("WithMaxOutage: %v is negative", *s.MaxOutage)
 	}
 	return nil
 }

@@ -15,8 +15,8 @@
 //	section   from an outermost Lock to the last Unlock                 section.go
 //	entry     one level of nesting: a caller's [holdfast.Lease]         section.go, nested.go
 //
-// A hold serves one section. With local handover, it serves several in turn. Each attempt
-// mints an owner that is never used again, so that a late call can affect no other attempt.
+// A hold serves one section. With local handover, it serves several in turn. Each attempt,
+// and each place in a queue, has an owner that is never used again, so that a late call can affect no other.
 //
 // # How a key is acquired
 //
@@ -41,15 +41,15 @@
 //
 // From the calls of users down to the state:
 //
-//	lock.go, operator.go, together.go, options.go   calls of users
-//	release.go, close.go, bind.go, list.go          Unlock, Close, Bind, Locks
-//	nested.go, handover.go, attempt.go              entries, sections and holds begin
-//	await.go                                        how a wait ends
-//	outage.go                                       how long calls and waits go on without answers
-//	hold.go, section.go, waiters.go                 what they are
-//	share.go, pair.go                               readers share a hold, and know the writers
-//	undo.go, remains.go                             what no caller wants any more
-//	engine.go, watchdogs.go, observe.go, key.go     state of the locker and of a key
+//	lock.go, operator.go, together.go, options.go    calls of users
+//	release.go, close.go, bind.go, list.go           Unlock, Close, Bind, Locks
+//	nested.go, handover.go, attempt.go               entries, sections and holds begin
+//	await.go                                         how a wait ends
+//	outage.go                                        how long calls and waits go on without answers
+//	hold.go, section.go, waiters.go                  what they are
+//	share.go, pair.go                                readers share a hold, and know the writers
+//	undo.go, remains.go                              what no caller wants any more
+//	engine.go, watchdogs.go, observe.go, key.go      state of the locker and of a key
 //	fences.go, stripe.go, discipline.go, backend.go  what the others build on
 //
 // # When a call to Redis fails

@@ -15,7 +15,7 @@ import (
 type Config struct {
 	holdfast.Settings               // the options of the locker
 	Kind              string        // the lock kind's name, the prefix of New's errors
-	LockerID          string        // the prefix of its owners
+	LockerID          string        // with which its owners begin
 	MaxLease          time.Duration // of the leases of a deployment; 0: no limit
 	OwnerSuffix       string        // ends the owners of the locker
 	SharedHolds       bool          // a hold may serve several sections at the same time; with ManyHolds

@@ -18,7 +18,7 @@ import "github.com/holdfast-go/holdfast/internal/planted"
 // The key's mutex is held. The caller unlocks it, which notifies the listeners of the old section. Then it sends
 // the lease of the new one to w.
 func (e *Engine) handover(k *Key, h *Hold) (w *Waiter, s *section) {
-	if e.SharedHolds || h.pinned || !h.defaults && !planted.HandoverAny || e.Calls.Now()-h.granted >= e.LocalHandover || !h.fences().ready(e.Calls, h.granted) {
+	if e.SharedHolds || h.pinned || !h.isDefault && !planted.HandoverAny || e.Calls.Now()-h.granted >= e.LocalHandover || !h.fences().ready(e.Calls, h.granted) {
 		return nil, nil
 	}
 	if w = e.discipline.Next(k, h); w == nil {

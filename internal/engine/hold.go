@@ -19,30 +19,30 @@ import (
 // and Key are small, as services hold 100 000 of them.
 type Hold struct {
 	watchdog.Lease
-	watchdog *watchdog.Watchdog[*Hold] // set by NewHold
-	Key      *Key                      // immutable
-	prev     *Hold                     // of the holds of the key, see Key.oldest; guarded by the stripe's mutex
-	next     *Hold                     // nil: is not among them
-	Owner    string                    // the field in Redis; immutable
-	granted  time.Duration             // when, by Calls.Now; immutable
-	extras   *extras                   // noExtras if there are none; immutable
-	section  *section                  // the newest; guarded by the stripe's mutex
-	first    section                   // in place, which saves an allocation
-	defaults bool                      // see Terms.Default; immutable
-	late     bool                      // granted so late that Redis may have it for much longer than its lease; immutable
-	pinned   bool                      // never handed over: a nested call may still arrive, or a reader is beside it; guarded by the stripe's mutex
-	lost     bool                      // guarded by the stripe's mutex
-	long     bool                      // logLongHold has logged it; guarded by the stripe's mutex
+	watchdog  *watchdog.Watchdog[*Hold] // set by NewHold
+	Key       *Key                      // immutable
+	prev      *Hold                     // of the holds of the key, see Key.oldest; guarded by the stripe's mutex
+	next      *Hold                     // nil: is not among them
+	Owner     string                    // the field in Redis; immutable
+	granted   time.Duration             // when, by Calls.Now; immutable
+	extras    *extras                   // noExtras if there are none; immutable
+	section   *section                  // the newest; guarded by the stripe's mutex
+	first     section                   // in place, which saves an allocation
+	isDefault bool                      // see Terms.Default; immutable
+	late      bool                      // granted so late that Redis may have it for much longer than its lease; immutable
+	pinned    bool                      // never handed over: a nested call may still arrive, or a reader is beside it; guarded by the stripe's mutex
+	lost      bool                      // guarded by the stripe's mutex
+	long      bool                      // logLongHold has logged it; guarded by the stripe's mutex
 }
 
 // extras hold what most holds do without.
 type extras struct {
-	label    *string               // of the call that got the hold; nil: that of the locker; immutable
-	fences   fences                // zero without fencing
-	sections map[*section]struct{} // those that live, with Config.SharedHolds; otherwise nil; guarded by the stripe's mutex
-	tenure   time.Duration         // when the current one began, by Calls.Now, with Config.SharedHolds; guarded by the stripe's mutex
-	state    any                   // of the discipline; immutable
-	due      atomic.Int64          // of the next renewal, by Calls.Now; only for the observer
+	label       *string               // of the call that got the hold; nil: that of the locker; immutable
+	fences      fences                // zero without fencing
+	sections    map[*section]struct{} // those that live, with Config.SharedHolds; otherwise nil; guarded by the stripe's mutex
+	tenureBegan time.Duration         // of the current one, by Calls.Now, with Config.SharedHolds; guarded by the stripe's mutex
+	state       any                   // of the discipline; immutable
+	due         atomic.Int64          // of the next renewal, by Calls.Now; only for the observer
 }
 
 // noExtras is never changed.
@@ -54,13 +54,13 @@ func (h *Hold) State() any { return h.extras.state }
 // NewHold makes a hold of a lease that Redis granted to a call that began at start, and makes
 // the watchdog renew it. It is not yet a hold of the key. state is that of the discipline.
 func (e *Engine) NewHold(k *Key, owner string, t Terms, start time.Time, a wire.AcquireReply, state any) *Hold {
-	h := &Hold{Key: k, Owner: owner, granted: e.Calls.Now(), extras: &noExtras, defaults: t.Default()}
+	h := &Hold{Key: k, Owner: owner, granted: e.Calls.Now(), extras: &noExtras, isDefault: t.Default()}
 	h.late = h.granted-e.Calls.At(start) > time.Second
 	if e.SharedHolds || a.Fence != 0 || state != nil || e.observer != nil || t.Label != nil {
 		h.extras = &extras{label: t.Label, fences: fences{first: a.Fence, current: a.Fence, last: a.FenceEnd}, state: state}
 	}
 	if e.SharedHolds {
-		h.extras.sections, h.extras.tenure = make(map[*section]struct{}, 1), h.granted
+		h.extras.sections, h.extras.tenureBegan = make(map[*section]struct{}, 1), h.granted
 	}
 	if e.observer != nil {
 		h.extras.due.Store(int64(e.Calls.At(start) + min(t.Lease, e.Lease)/3))
@@ -109,7 +109,7 @@ func (e *Engine) renew(ctx context.Context, holds []*Hold, answers []watchdog.An
 			e.observer.renewed(holds[i], began, err)
 		}
 	}
-	if err != nil {
+	if failed > 0 {
 		e.Logger.Warn("holdfast: renewal failed", "leases", failed, "error", err)
 	}
 	clear(b.keys)

@@ -41,18 +41,14 @@ var hostAndProcess = sync.OnceValue(func() string {
 // Check refuses invalid settings and fills in the defaults of the others. Its errors name
 // the option.
 func (c *Config) Check() error {
-	if err := check.Lease(c.Lease); err != nil {
-		return c.errorf("WithLease: %w", err)
+	if err := check.Settings(&c.Settings); err != nil {
+		return c.errorf("%w", err)
 	}
-	outage, expiry := c.Lease, holdfast.DefaultFenceExpiry
-	if c.MaxOutage != nil {
-		outage = *c.MaxOutage
-	}
+	expiry := holdfast.DefaultFenceExpiry
 	if c.FenceExpiry != nil {
 		expiry = *c.FenceExpiry
 	}
-	badMaxHold, badLabel := check.MaxHold(c.MaxHold), check.Label(c.Label)
-	var badPrefix error
+	badLabel, badPrefix := check.Label(c.Label), error(nil)
 	if c.Prefix != "" {
 		badPrefix = check.Key(c.Prefix + "k")
 	}
@@ -65,14 +61,8 @@ func (c *Config) Check() error {
 		return c.errorf("WithLocalHandover: %v is negative", c.LocalHandover)
 	case c.LocalHandover > c.Lease:
 		return c.errorf("WithLocalHandover: %v is longer than the lease of %v", c.LocalHandover, c.Lease)
-	case badMaxHold != nil:
-		return c.errorf("WithMaxHold: %w", badMaxHold)
 	case c.MaxHold > 0 && c.MaxHold <= c.LocalHandover:
 		return c.errorf("WithMaxHold: %v is not longer than WithLocalHandover, %v", c.MaxHold, c.LocalHandover)
-	case c.MaxWaiters < 0:
-		return c.errorf("WithMaxWaiters: %d is negative", c.MaxWaiters)
-	case outage < 0:
-		return c.errorf("WithMaxOutage: %v is negative", outage)
 	case c.Replicas < 0 || c.ReplicaTimeout < 0 || (c.Replicas == 0) != (c.ReplicaTimeout == 0):
 		return c.errorf("WithReplicas: %d replicas in %v: both must be greater than zero", c.Replicas, c.ReplicaTimeout)
 	case c.ReplicaTimeout%time.Millisecond != 0:
@@ -86,7 +76,7 @@ func (c *Config) Check() error {
 	case c.Logger == nil:
 		return c.errorf("WithLogger: logger is nil")
 	}
-	c.MaxOutage, c.FenceExpiry = &outage, &expiry
+	c.FenceExpiry = &expiry
 	return nil
 }
 

@@ -21,7 +21,7 @@ func (k *Key) share(t Terms) *holdfast.Lease {
 		return nil
 	}
 	now := k.engine.Calls.Now()
-	if now-h.extras.tenure >= k.engine.LocalHandover {
+	if now-h.extras.tenureBegan >= k.engine.LocalHandover {
 		return nil
 	}
 	return h.admit(now)
@@ -34,7 +34,7 @@ func (k *Key) shared(t Terms) *Hold {
 		return nil
 	}
 	for h := range k.holds() {
-		if h.defaults && h.Alive() {
+		if h.isDefault && h.Alive() {
 			return h
 		}
 	}
@@ -65,7 +65,7 @@ func (e *Engine) shareAgain(ctx context.Context, k *Key, t Terms) *holdfast.Leas
 	if k.shared(t) != h {
 		return nil
 	}
-	h.extras.tenure = now
+	h.extras.tenureBegan = now
 	lease := h.admit(now)
 	k.serveReaders(h)
 	return lease
@@ -80,7 +80,7 @@ func (h *Hold) admit(since time.Duration) *holdfast.Lease {
 
 // serveReaders serves the waiters that may share a hold of the key, whose mutex is held.
 func (k *Key) serveReaders(h *Hold) {
-	if !k.engine.SharedHolds || !h.defaults {
+	if !k.engine.SharedHolds || !h.isDefault {
 		return
 	}
 	for w := range k.All() {

@@ -127,11 +127,11 @@ func (k Kind) left(t testing.TB, s Redis, key string) []string {
 	return all
 }
 
-// MostProbes is the largest number of attempts of a wait before it sleeps: one before the
+// MaxProbes is the largest number of attempts of a wait before it sleeps: one before the
 // subscription and one after. A quorum sleeps when enough of its nodes have confirmed
 // theirs, and tries again for each node that confirms later, as it may have missed a
 // message of that node.
-func (k Kind) MostProbes() int { return 1 + max(k.Nodes, 1) }
+func (k Kind) MaxProbes() int { return 1 + max(k.Nodes, 1) }
 
 // WaitVerb is the script with the reply that makes a client's first waiter wait, after its
 // subscription: another attempt, or the enter of the queue.

@@ -14,7 +14,7 @@ import (
 // Inspect returns the state of key on a quorum of nodes. It is free if none agrees on a holder.
 func (q *Quorum) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
 	replies, err := all(ctx, q, q.quorum, func(n *node) (holdfast.Status, error) {
-		return call(n, 0, func(ctx context.Context) (holdfast.Status, error) { return n.script.Inspect(ctx, key) })
+		return call(n, 0, func(ctx context.Context) (holdfast.Status, error) { return n.redis.Inspect(ctx, key) })
 	})
 	if held := q.agreed(replies); held.Held {
 		return held, nil
@@ -45,7 +45,7 @@ func (q *Quorum) agreed(replies []holdfast.Status) holdfast.Status {
 // is not known whether a quorum still has a hold. It goes on after the end of ctx, unheard.
 func (q *Quorum) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
 	replies, err := all(ctx, q, q.quorum, func(n *node) (bool, error) {
-		return call(n, 0, func(ctx context.Context) (bool, error) { return n.script.ForceRelease(ctx, key) })
+		return call(n, 0, func(ctx context.Context) (bool, error) { return n.redis.ForceRelease(ctx, key) })
 	})
 	if e := (*Error)(nil); errors.As(err, &e) && e.yes > 0 {
 		e.outcome = wire.Unknown
@@ -104,7 +104,7 @@ var (
 func (q *Quorum) Nodes(ctx context.Context) []holdfast.NodeStatus {
 	status, runIDs := make([]holdfast.NodeStatus, len(q.nodes)), make([]string, len(q.nodes))
 	for a := range each(context.Background(), &q.short, q.nodes, func(n *node) (wire.Standing, error) {
-		return n.checkNow(ctx, n.look)
+		return n.checkNow(ctx, n.observe)
 	}) {
 		status[a.n.index], runIDs[a.n.index] = a.n.status(a.reply, a.err), a.reply.RunID
 	}
@@ -128,7 +128,7 @@ func (n *node) status(reply wire.Standing, err error) holdfast.NodeStatus {
 	case unused || reply.Remaining < 0: // no marker, or none since it restarted
 		s.Remaining = n.q.MaxLease
 	default:
-		s.Vote, s.Remaining = reply.Remaining == 0, reply.Remaining
+		s.Vote, s.Remaining = reply.Vote != nil, reply.Remaining
 	}
 	return s
 }

@@ -41,7 +41,7 @@ func (n *node) acquire(ctx context.Context, fenced bool, items []item[wire.NodeR
 		}
 		given := make([]wire.NodeReply, len(asks))
 		n.extends()
-		err = n.script.AcquireVoted(ctx, vote, fenced, asks, given)
+		err = n.redis.AcquireVoted(ctx, vote, fenced, asks, given)
 		if wire.OutcomeOf(err).MayHaveRun() {
 			return nil, err
 		}
@@ -55,7 +55,7 @@ func (n *node) acquire(ctx context.Context, fenced bool, items []item[wire.NodeR
 		if err != nil || !given[0].NoVote {
 			return replies, err
 		}
-		n.guard.revoke(vote)
+		n.guard.dropVote(vote)
 	}
 	return nil, errVoid
 }

@@ -20,8 +20,8 @@ import (
 func (n *node) check(ctx context.Context, how wire.CheckMode, of string) (s wire.Standing, err error) {
 	for range 2 {
 		if !n.q.Unguarded {
-			s, err = n.script.CheckNode(ctx, how, strings.ReplaceAll(uuid.NewString(), "-", ""), n.q.deployment(), of)
-		} else if s.Vote, err = n.script.Identify(ctx); err == nil {
+			s, err = n.redis.CheckNode(ctx, how, strings.ReplaceAll(uuid.NewString(), "-", ""), n.q.deployment(), of)
+		} else if s.Vote, err = n.redis.Identify(ctx); err == nil {
 			s.RunID = s.Vote.RunID()
 		}
 		if wire.OutcomeOf(err) != wire.Unknown {
@@ -31,8 +31,8 @@ func (n *node) check(ctx context.Context, how wire.CheckMode, of string) (s wire
 	return s, err
 }
 
-// look is a check that changes nothing.
-func (n *node) look(ctx context.Context) (wire.Standing, error) {
+// observe is a check that changes nothing.
+func (n *node) observe(ctx context.Context) (wire.Standing, error) {
 	return n.check(ctx, wire.Observe, "")
 }
 
@@ -40,7 +40,7 @@ func (n *node) look(ctx context.Context) (wire.Standing, error) {
 // nodes are marked for another deployment. The leases of that deployment may be longer
 // than the quarantine would be, and its quorums may share no node with ours.
 func (n *node) mark(ctx context.Context) (wire.Standing, error) {
-	s, err := n.look(ctx)
+	s, err := n.observe(ctx)
 	if err != nil || s.Remaining >= 0 {
 		return s, err
 	}
@@ -50,7 +50,7 @@ func (n *node) mark(ctx context.Context) (wire.Standing, error) {
 		if m == n || m.away() {
 			return wire.Standing{}, errAway
 		}
-		return m.checkNow(ask, m.look)
+		return m.checkNow(ask, m.observe)
 	}) {
 		if a.err == errClosed { // Close has begun: the others were not asked
 			return s, calls.ErrNoAnswer

@@ -144,7 +144,7 @@ func (n *node) release(ctx context.Context, _ struct{}, items []ending) ([]endRe
 	for i, end := range items {
 		asks[i], _ = end.hold.toEnd(n)
 	}
-	return replies, n.script.ReleaseEach(ctx, asks, replies)
+	return replies, n.redis.ReleaseEach(ctx, asks, replies)
 }
 
 // noteEnd notes the answer to a call that ends a hold.

@@ -130,7 +130,7 @@ func (n *node) raise(h *hold) error {
 		return nil
 	}
 	ours, err := call(n, h.lease, func(ctx context.Context) (bool, error) {
-		return n.script.WriteFence(ctx, h.key, h.owner, last, *n.q.FenceExpiry)
+		return n.redis.WriteFence(ctx, h.key, h.owner, last, *n.q.FenceExpiry)
 	})
 	if err == nil && !ours {
 		return errOver

@@ -29,7 +29,7 @@ type guard struct {
 func (q *Quorum) checkNodes(ctx context.Context) {
 	due, first := []*node(nil), !q.checked.Load()
 	for _, n := range q.nodes {
-		if first || n.unchecked() && !n.away() {
+		if first || n.unused() && !n.away() {
 			due = append(due, n)
 		}
 	}
@@ -47,11 +47,11 @@ func (q *Quorum) checkNodes(ctx context.Context) {
 func (n *node) voting(ctx context.Context) (*wire.Vote, error) {
 	g := &n.guard
 	if vote := g.current(); vote != nil {
-		if !n.unchecked() {
+		if !n.unused() {
 			n.refresh(vote)
 			return vote, nil
 		}
-		g.revoke(vote)
+		g.dropVote(vote)
 	}
 	for {
 		vote, checking, err := n.known()
@@ -127,9 +127,9 @@ func (n *node) learn(done chan struct{}) {
 	close(done)
 }
 
-// unchecked reports whether the last check is more than a lease ago: the node has been unused since,
+// unused reports whether the last check is more than a lease ago: the node has been unused since,
 // and the changes that refresh looks for may have happened.
-func (n *node) unchecked() bool {
+func (n *node) unused() bool {
 	last := n.guard.checked.Load()
 	return last != 0 && n.q.calls.Now()-time.Duration(last) > n.q.Lease
 }
@@ -144,17 +144,17 @@ func (n *node) refresh(vote *wire.Vote) {
 	}
 	n.q.work.TryGo(func() {
 		good, err := call(n, 0, func(ctx context.Context) (bool, error) {
-			reply, good, err := n.script.CheckVote(ctx, vote, n.q.deployment())
+			reply, good, err := n.redis.CheckVote(ctx, vote, n.q.deployment())
 			return good && n.fit(reply) == nil, err
 		})
 		if err == nil && !good {
-			n.guard.revoke(vote)
+			n.guard.dropVote(vote)
 		}
 	})
 }
 
-// revoke forgets a vote that the node no longer knows.
-func (g *guard) revoke(v *wire.Vote) {
+// dropVote forgets a vote that the node no longer knows.
+func (g *guard) dropVote(v *wire.Vote) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.vote == v {

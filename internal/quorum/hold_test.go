@@ -77,7 +77,7 @@ func TestF7_LateAnswerOfWhatIsSettled(t *testing.T) {
 		require.True(t, h.forgotten(n))
 		replies := make([]wire.NodeReply, 1)
 		ask := []wire.AcquireRequest{{Key: h.key, Owner: h.owner, Lease: h.lease}}
-		require.NoError(t, n.script.AcquireVoted(t.Context(), vote, false, ask, replies))
+		require.NoError(t, n.redis.AcquireVoted(t.Context(), vote, false, ask, replies))
 		require.True(t, replies[0].Gone)
 		for _, late := range []bool{replies[0].OK, true} {
 			h.replied(n, late)

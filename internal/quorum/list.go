@@ -26,7 +26,7 @@ func (q *Quorum) Scans(_ context.Context, match string) ([]wire.Scan, error) {
 			}
 			cursor := r.cursor // the call may outlast this round
 			page, err = call(n, 0, func(ctx context.Context) (wire.Page, error) {
-				scans, err := n.script.Scans(ctx, match)
+				scans, err := n.redis.Scans(ctx, match)
 				if err != nil {
 					return wire.Page{}, err
 				}
@@ -51,7 +51,7 @@ func (q *Quorum) Scans(_ context.Context, match string) ([]wire.Scan, error) {
 func (q *Quorum) InspectEach(ctx context.Context, names []string) ([]wire.Result[holdfast.Status], error) {
 	replies, err := all(ctx, q, q.quorum, func(n *node) ([]wire.Result[holdfast.Status], error) {
 		return call(n, 0, func(ctx context.Context) ([]wire.Result[holdfast.Status], error) {
-			return n.script.InspectEach(ctx, names)
+			return n.redis.InspectEach(ctx, names)
 		})
 	})
 	if err != nil {

@@ -20,7 +20,7 @@ type node struct {
 	q          *Quorum // immutable
 	index      int     // immutable
 	name       string  // address without credentials; immutable
-	script     *wire.Redis
+	redis      *wire.Redis
 	subscriber *pubsub.Subscriber
 	guard      guard
 
@@ -43,7 +43,7 @@ type node struct {
 
 func newNode(q *Quorum, index int, client rueidis.Client) *node {
 	n := &node{
-		q: q, index: index, script: wire.NewRedisWith(client, wire.RedisSettings{Label: q.Label, Logger: q.Logger}),
+		q: q, index: index, redis: wire.NewRedisWith(client, wire.RedisSettings{Label: q.Label, Logger: q.Logger}),
 		subscriber: pubsub.New(client, q.Logger),
 		jobs:       make(map[string]*job), newEnd: make(chan struct{}, 1), progress: make(chan struct{}, 1),
 	}
@@ -78,9 +78,9 @@ func (n *node) fresh() bool {
 // extends notes that a call which may make or prolong holds is about to be sent.
 func (n *node) extends() { n.extended.Store(int64(n.q.calls.Now())) }
 
-// observe notes how a call ended. While the node answers, it takes no mutex, as every call
+// noteCall notes how a call ended. While the node answers, it takes no mutex, as every call
 // passes through here.
-func (n *node) observe(err error) {
+func (n *node) noteCall(err error) {
 	if err != nil && errors.As(err, new(judged)) {
 		return // an error of our own
 	}
@@ -134,7 +134,7 @@ func callFor[T any](sharers int, n *node, lease time.Duration, f func(context.Co
 			return value, err // which does not mean that the node is away
 		}
 	}
-	n.observe(err)
+	n.noteCall(err)
 	return value, err
 }
 

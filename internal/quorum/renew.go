@@ -77,11 +77,11 @@ func (rn *renewal) ask(n *node, lease time.Duration) error {
 		vote, _ := n.voting(ctx) // without one, only "not ours" counts
 		r := reply{answers: make([]watchdog.Answer, len(rn.keys))}
 		n.extends()
-		counts, err := n.script.RenewVoted(ctx, vote, lease, rn.keys, rn.owners, rn.entries, r.answers)
+		counts, err := n.redis.RenewVoted(ctx, vote, lease, rn.keys, rn.owners, rn.entries, r.answers)
 		if counts {
 			r.vote = vote
 		} else if err == nil && vote != nil {
-			n.guard.revoke(vote)
+			n.guard.dropVote(vote)
 		}
 		return r, err
 	})
@@ -197,6 +197,6 @@ func (n *node) setEntries(h *hold, entries wire.Entries) (ours bool, err error) 
 		return false, n.absence()
 	}
 	return call(n, h.lease, func(ctx context.Context) (bool, error) {
-		return n.script.SetEntries(ctx, h.key, h.owner, entries)
+		return n.redis.SetEntries(ctx, h.key, h.owner, entries)
 	})
 }

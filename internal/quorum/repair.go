@@ -78,7 +78,7 @@ func (n *node) repairer() {
 		jobs := n.pick()
 		if n.away() {
 			_, _ = call(n, 0, func(ctx context.Context) (struct{}, error) {
-				return struct{}{}, n.script.Ping(ctx)
+				return struct{}{}, n.redis.Ping(ctx)
 			})
 		}
 		failed := n.doAll(jobs)

@@ -21,8 +21,8 @@ type AcquireReply struct {
 	// OK: the owner has held the key since this call. If the call was repeated, it may have
 	// held it since an earlier one.
 	OK bool
-	// Gone: the owner was given up by Release in doubt and will not get the key any
-	// more. The next attempt needs a new owner.
+	// Gone: the owner will not get the key any more, as Release in doubt gave it up, or its hold
+	// or its writer has ended. The next attempt needs a new owner.
 	Gone bool
 	// Remaining is what is left of the lease of another holder, at least 1 ms,
 	// or NoExpiry.

@@ -167,8 +167,8 @@ func (r *Redis) sendAndWait(ctx context.Context, renewal bool, key, asking strin
 		}
 	}
 	select {
-	case r.sharing <- struct{}{}:
-		defer func() { <-r.sharing }()
+	case r.renewSlot <- struct{}{}:
+		defer func() { <-r.renewSlot }()
 	case <-ctx.Done():
 		return nil, errNoConnection
 	}

@@ -137,7 +137,7 @@ func TestFairAcquireEach(t *testing.T) {
 // the others nothing.
 func TestEndEach(t *testing.T) {
 	s, n := start(t)
-	ours := []string{"told", "quiet", "doubt", "fenced", "quiet, fenced"}
+	ours := []string{"told", "quiet", "doubt", "fenced", "quiet, fenced", "told in doubt"}
 	for _, key := range ours {
 		acquired(t, n, key, ownA)
 		s.Do(t, "SET", counter(key), "100")
@@ -160,13 +160,14 @@ func TestEndEach(t *testing.T) {
 		{Key: "quiet, fenced", Owner: ownA, LastFence: 200},
 		{Key: "another's", Owner: "*", Notify: true},
 		{Key: "another's", Owner: "mode", Notify: true},
+		{Key: "told in doubt", Owner: ownA, Notify: true, Doubt: true},
 	}
 	ended, told := Result[ReleaseReply]{Value: ReleaseReply{Ours: true}}, Result[ReleaseReply]{Value: ReleaseReply{Ours: true, Listeners: 1}}
 	results := make([]Result[ReleaseReply], len(holds))
 	require.NoError(t, n.ReleaseEach(bounded(t), holds, results))
 	require.Equal(t, map[int]string{5: "WRONGTYPE"}, refusals(t, results))
-	require.Equal(t, []Result[ReleaseReply]{told, ended, ended, told, {}, {}, {}, ended, {}, {}}, results)
-	heard.requireSaid(scripts.Channel("told")+" 0", scripts.Channel("fenced")+" 0")
+	require.Equal(t, []Result[ReleaseReply]{told, ended, ended, told, {}, {}, {}, ended, {}, {}, told}, results)
+	heard.requireSaid(scripts.Channel("told")+" 0", scripts.Channel("fenced")+" 0", scripts.Channel("told in doubt")+" 0")
 
 	after := state(t, s)
 	for _, key := range append(ours, tombstone("told", ownA), tombstone("string", ownA)) { // a string is no lock
@@ -176,7 +177,8 @@ func TestEndEach(t *testing.T) {
 		require.Equal(t, before[key], after[key], key)
 	}
 	require.Equal(t, "7", text(t, s, "GET", counter("fenced")), "the rest is given back")
-	for _, key := range []string{"doubt", "another's", "free"} {
+	for _, key := range []string{"doubt", "another's", "free", "told in doubt"} {
+		require.Equal(t, "1", text(t, s, "GET", tombstone(key, ownA)))
 		lasts(t, s, tombstone(key, ownA), time.Minute)
 	}
 

@@ -31,7 +31,7 @@ type Redis struct {
 	newer         atomic.Bool   // the server knows the newest command
 	crossed       atomic.Bool   // see BySlot
 	pools         sync.Map      // of connections by address of the node; "": of the one server
-	sharing       chan struct{} // one slot: a renewal that shares its connection, see sendAndWait
+	renewSlot     chan struct{} // one slot: a renewal that shares its connection, see sendAndWait
 	had           atomic.Uint32 // rights that the client has had, see allowed
 }
 
@@ -61,7 +61,7 @@ func NewRedis(client rueidis.Client) *Redis { return NewRedisWith(client, RedisS
 // NewRedisWith is NewRedis with settings.
 func NewRedisWith(client rueidis.Client, s RedisSettings) *Redis {
 	s.Patience = cmp.Or(s.Patience, time.Second)
-	r := &Redis{client: client, RedisSettings: s, sharing: make(chan struct{}, 1)}
+	r := &Redis{client: client, RedisSettings: s, renewSlot: make(chan struct{}, 1)}
 	r.one = r.field(Entries{Count: 1})
 	return r
 }

@@ -57,7 +57,7 @@ end
 -- nil if it has not been read. If Redis is out of memory it refuses the grant, and no waiter is served, unless the script has
 -- written before, as a release has.
 -- Returns 'served', 'again' (a heartbeat should follow soon: a Java waiter has the turn, or too many waiters were dead for one call)
--- or 'nobody'; and, if a waiter of the client `me` was served, the grant: owner, first lease, first and last fence number, and
+-- or 'nobody'; and, if a waiter of the client `me` was served, the grant: owner, grant lease, first and last fence number, and
 -- the numbers of the run's members, with a space between.
 -- Other clients get the grant as a message in their inbox, followed by ' for ' and the lock. If the message has no receiver,
 -- serve passes over the waiter, which keeps its place while its client is alive. A client that has said that it polls still

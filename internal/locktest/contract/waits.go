@@ -78,11 +78,11 @@ func waitLocally(c *harness) {
 	waiter := locktest.GoLock(c.Locker, c.ctx, "wanted")
 	c.AwaitWaiters("wanted", 1)
 	if c.probes() { // the last ones may be still to come, but each try that is sent counts
-		for range 2 * c.Kind.MostProbes() {
+		for range 2 * c.Kind.MaxProbes() {
 			c.held(c.Locker, "held")
 			c.held(c.Locker, "wanted")
 		}
-		require.LessOrEqual(c.T, c.mostSent("acquire"), 1+c.mostAttempts(began))
+		require.LessOrEqual(c.T, c.maxSent("acquire"), 1+c.maxAttempts(began))
 	} else {
 		// What follows the subscription may be still on its way.
 		locktest.Await(c.T, func() bool { return len(c.noted()) == 4 })
@@ -252,7 +252,7 @@ func waitCosts(c *harness) {
 		for range 100 { // round trips of another, in which probes without an end would show
 			require.NoError(c.T, locktest.Cycle(c.Other, c.ctx, "another"))
 		}
-		require.LessOrEqual(c.T, c.mostSent("acquire"), c.mostAttempts(began))
+		require.LessOrEqual(c.T, c.maxSent("acquire"), c.maxAttempts(began))
 	} else {
 		c.quiet()
 	}
@@ -261,7 +261,7 @@ func waitCosts(c *harness) {
 		c.unlock(locktest.Got(c.T, w))
 	}
 	if c.Kind.Virtual {
-		require.LessOrEqual(c.T, c.mostSent("subscribe"), 1)
+		require.LessOrEqual(c.T, c.maxSent("subscribe"), 1)
 	}
 	c.Tidy("k")
 }
@@ -270,9 +270,9 @@ func waitCosts(c *harness) {
 // quorum does, a read/write lock each second, and others each second until a slow machine has subscribed.
 func (c *harness) probes() bool { return c.Kind.Nodes > 1 || c.Kind.ReadWrite || !c.Kind.Virtual }
 
-// mostAttempts is how many attempts the waiters of a key have made at most since then.
-func (c *harness) mostAttempts(since time.Time) int {
-	most := c.Kind.MostProbes()
+// maxAttempts is how many attempts the waiters of a key have made at most since then.
+func (c *harness) maxAttempts(since time.Time) int {
+	most := c.Kind.MaxProbes()
 	if c.Kind.ReadWrite || !c.Kind.Virtual {
 		most += int(1 + time.Since(since)/time.Second)
 	}
@@ -287,9 +287,9 @@ func waitOrderFirst(c *harness) {
 	c.unlock(locktest.Got(c.T, second))
 }
 
-// mostSent is how often a command was sent since the last call of commands, to the node
+// maxSent is how often a command was sent since the last call of commands, to the node
 // that got it most often.
-func (c *harness) mostSent(name string) (most int) {
+func (c *harness) maxSent(name string) (most int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, sent := range c.sent {

@@ -120,7 +120,7 @@ func testCrowd(t *testing.T, k locktest.Kind, processes, each, together int) {
 	r.AwaitWaiters("k", processes)
 	sent, _, clients := a.read()
 	require.Equal(t, processes, clients)
-	few := (1 + k.MostProbes()) * processes // one subscription may take so long that there is a probe meanwhile
+	few := (1 + k.MaxProbes()) * processes // one subscription may take so long that there is a probe meanwhile
 	if k.Fair {
 		few = each / together * processes
 	}

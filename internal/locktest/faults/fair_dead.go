@@ -29,8 +29,8 @@ func init() {
 func waitersChild(k locktest.Kind, p *locktest.Parent) error {
 	var addr string
 	var clients, each int
-	var stale time.Duration
-	if _, err := fmt.Sscan(strings.Join(p.Args, " "), &addr, &clients, &each, &stale); err != nil {
+	var waiterTTL time.Duration
+	if _, err := fmt.Sscan(strings.Join(p.Args, " "), &addr, &clients, &each, &waiterTTL); err != nil {
 		return err
 	}
 	for i := range clients {
@@ -38,7 +38,7 @@ func waitersChild(k locktest.Kind, p *locktest.Parent) error {
 		if err != nil {
 			return err
 		}
-		locker, err := k.New(client, locktest.Options{Lease: locktest.Long, WaiterTTL: stale, GrantLease: stale})
+		locker, err := k.New(client, locktest.Options{Lease: locktest.Long, WaiterTTL: waiterTTL, GrantLease: waiterTTL})
 		if err != nil {
 			return err
 		}
@@ -77,10 +77,10 @@ func newDeadRig(t *testing.T, k locktest.Kind, grant time.Duration) *deadRig {
 func (r *deadRig) length() int { return len(locktest.Queued(r.T, r.Server, "k")) }
 
 // child has a process join the queue, whose clients are dead after so long a silence.
-func (r *deadRig) child(clients, each int, stale time.Duration) *locktest.Child {
+func (r *deadRig) child(clients, each int, waiterTTL time.Duration) *locktest.Child {
 	r.T.Helper()
 	want := r.length() + clients*each
-	c := locktest.StartChild(r.T, "waiters", r.Server.Addr(), fmt.Sprint(clients), fmt.Sprint(each), fmt.Sprint(int64(stale)))
+	c := locktest.StartChild(r.T, "waiters", r.Server.Addr(), fmt.Sprint(clients), fmt.Sprint(each), fmt.Sprint(int64(waiterTTL)))
 	locktest.Await(r.T, func() bool { return r.length() == want })
 	return c
 }
@@ -128,13 +128,13 @@ func testWaitersKilled(t *testing.T, k locktest.Kind) {
 }
 
 func testTwentyKilled(t *testing.T, k locktest.Kind) {
-	const stale = time.Second
+	const waiterTTL = time.Second
 	r := newDeadRig(t, k, locktest.Long)
-	dead := r.child(20, 1, stale)
+	dead := r.child(20, 1, waiterTTL)
 	first := r.mine()
 	r.kill(dead)
 	l := r.next(r.holder, first)
-	time.Sleep(stale) // until they count as dead
+	time.Sleep(waiterTTL) // until they count as dead
 	second := r.mine()
 	require.NoError(t, r.next(l, second).Unlock(locktest.Bounded(t)))
 	r.Tidy("k") // they have left nothing
@@ -160,9 +160,9 @@ func testGrantedAndKilled(t *testing.T, k locktest.Kind) {
 // lease, however many of its waiters stand in the queue. When it goes on, it
 // believes in nothing that it was told, and enters again at the tail.
 func testWaitersStoodStill(t *testing.T, k locktest.Kind) {
-	const many, stale = 20, 20 * time.Second
-	r := newDeadRig(t, k, stale)
-	still := r.child(1, many, stale)
+	const many, waiterTTL = 20, 20 * time.Second
+	r := newDeadRig(t, k, waiterTTL)
+	still := r.child(1, many, waiterTTL)
 	next := r.mine()
 	inbox, told := locktest.InboxOf("k", locktest.Queued(t, r.Server, "k")[0]), 0
 	stop := locktest.Real(r.Server[0]).Monitor(t, func(c redistest.Command) {

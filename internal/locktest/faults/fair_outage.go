@@ -195,8 +195,8 @@ func testClosedWhileConfirming(t *testing.T, k locktest.Kind) {
 // One has lost its turn, and enters again while the queue is deleted. The next heartbeats
 // find that the other has lost its place, though the one that was first has not.
 func testRejoinedAndDeleted(t *testing.T, k locktest.Kind) {
-	const stale = 2 * time.Second
-	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, WaiterTTL: stale, GrantLease: stale})
+	const waiterTTL = 2 * time.Second
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, WaiterTTL: waiterTTL, GrantLease: waiterTTL})
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	turn := r.InQueue(locktest.Bounded(t), "k", 1, holdfast.FixedLease(time.Hour))
 	rival := r.OtherInQueue("k", 2)
@@ -212,7 +212,7 @@ func testRejoinedAndDeleted(t *testing.T, k locktest.Kind) {
 	r.letGo()
 	began := time.Now()
 	r.AwaitQueue("k", 2)
-	require.Less(t, time.Since(began), 2*stale, "it took more than heartbeats")
+	require.Less(t, time.Since(began), 2*waiterTTL, "it took more than heartbeats")
 	r.passesOn(l, turn, behind)
 }
 
@@ -232,8 +232,8 @@ func testHeartbeatsInTime(t *testing.T, k locktest.Kind) {
 // that came later is dropped, as it entered first: the first heartbeat that is answered
 // finds that out, though the other still has its place.
 func testLostInSilence(t *testing.T, k locktest.Kind) {
-	const stale = time.Second
-	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: stale})
+	const waiterTTL = time.Second
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: waiterTTL})
 	other := k.Open(t, r.Server.Client(t), locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: locktest.Long})
 	before := locktest.Lock(t, other, locktest.Bounded(t), "k")
 	require.NoError(t, locktest.Cycle(r.Locker, locktest.Bounded(t), "connected"))
@@ -250,7 +250,7 @@ func testLostInSilence(t *testing.T, k locktest.Kind) {
 	locktest.Await(t, func() bool { return count("heartbeat") >= 2 }) // of the second at least all is known
 
 	r.cutOff()
-	time.Sleep(2 * stale) // no call under way is older than the silence
+	time.Sleep(2 * waiterTTL) // no call under way is older than the silence
 	l := locktest.Next(t, before, between)
 	require.Equal(t, []string{place}, locktest.Queued(t, r.Server, "k"))
 	var answered atomic.Int64
@@ -264,8 +264,8 @@ func testLostInSilence(t *testing.T, k locktest.Kind) {
 // Over a link that is so slow that calls one after another would be late, those for
 // many keys are all under way at once.
 func testManyHeartbeatsAtOnce(t *testing.T, k locktest.Kind) {
-	const keys, stale = 120, 15 * time.Second
-	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, WaiterTTL: stale, GrantLease: locktest.Long})
+	const keys, waiterTTL = 120, 15 * time.Second
+	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, WaiterTTL: waiterTTL, GrantLease: locktest.Long})
 	names := make(map[string]bool)
 	for i := range keys {
 		key := fmt.Sprint("key", i)
@@ -276,7 +276,7 @@ func testManyHeartbeatsAtOnce(t *testing.T, k locktest.Kind) {
 	for key := range names {
 		r.AwaitQueue(key, 1)
 	}
-	time.Sleep(stale / 8) // a waiter that has just entered needs no heartbeat
+	time.Sleep(waiterTTL / 8) // a waiter that has just entered needs no heartbeat
 	var mu sync.Mutex
 	heartbeatsSent := map[string]bool{}
 	r.Proxy.OnReply(always(locktest.Is("heartbeat"), redistest.Hold))

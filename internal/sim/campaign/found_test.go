@@ -311,10 +311,18 @@ func TestG4_ALateAcquireIsATurn(t *testing.T) {
 }
 
 // While many waiters of a locker give up, others of it enter.
-func TestG4_FairEntersWhileOthersLeave(t *testing.T) {
+func TestG4_FairEntersWhileOthersLeave(t *testing.T) { fairEntersWhileOthersLeave(t, nil) }
+
+// The same, but Redis refuses to let any leave.
+func TestG4_FairEntersWhileOthersMayNotLeave(t *testing.T) {
+	fairEntersWhileOthersLeave(t, locktest.Is("give_up"))
+}
+
+func fairEntersWhileOthersLeave(t *testing.T, refused func(cmd []string) bool) {
 	synctest.Test(t, func(t *testing.T) {
 		w := sim.NewWorld(t, 1, 2, 1)
 		lockers := opened(t, w, fair.New)
+		w.Links[0][0].OwnWords("ACL failure in script: User default has no permissions to run the 'hdel' command", true, refused)
 		l, held := lockers[0], locktest.Lock(t, lockers[1], t.Context(), "k")
 		var all sync.WaitGroup
 		const many, apart = 1000, 200 * time.Microsecond // five give up in a round trip
@@ -336,6 +344,7 @@ func TestG4_FairEntersWhileOthersLeave(t *testing.T) {
 			})
 		}
 		last := max(<-entered[0], <-entered[1])
+		w.Links[0][0].OwnWords("", true, nil)
 		time.Sleep(many * apart) // until all others have left
 		require.NoError(t, held.Unlock(t.Context()))
 		all.Wait()
