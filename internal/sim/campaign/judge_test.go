@@ -226,6 +226,11 @@ func (j *judge) lets(name string, k *key, w *waiter) {
 	if time.Since(k.stood) < late || j.strayed(k, w) {
 		return
 	}
+	for h := range k.holders {
+		if !h.reads { // a ForceUnlock has ended its turn, of which it will be told
+			return
+		}
+	}
 	for other := range k.waiters {
 		if !other.reads && other.queues && other.since.Add(late).Before(w.since) && k.written.Add(4*late).Before(w.since) && k.forcing == 0 && k.taking == 0 {
 			if since, ok := j.c.world.Healthy(other.process); ok && since.Add(late).Before(w.since) {
