@@ -47,7 +47,7 @@ type AcquiredEvent struct {
 	Waited time.Duration // since the first attempt, or since the call began to wait
 }
 
-// FailedEvent: a call of Do, Lock, TryLock, TryLockFor or multilock.LockAll has failed.
+// FailedEvent: a call of Do, Lock, TryLock or TryLockFor, or one of multilock for several keys, has failed.
 type FailedEvent struct {
 	Key    string
 	Err    error // that of the call, for errors.Is
@@ -85,7 +85,7 @@ type WaitersEvent struct {
 	Waiting int // calls of this locker that wait for the key now; for those of all processes see Status.Waiting
 }
 
-// OutageBeganEvent: Redis has not answered a call of this locker to lock, wait, renew or unlock, or only that
+// OutageBeganEvent: Redis has not answered a call of this locker to lock, queue, renew or unlock, or only that
 // it cannot serve it now, as while it is loading or out of memory; see [ErrUnavailable].
 type OutageBeganEvent struct {
 	Server string // of a Redis Cluster, as far as it is known; otherwise ""

@@ -24,7 +24,7 @@
 // may not while a writer waits. With [holdfast.WithMaxHold], the next one asks for another hold. A reader with a
 // lease, a cap or a label of its own has a hold of its own. A call of one hold never changes another.
 //
-// # No Go process starves
+// # Among Go processes nobody starves
 //
 // A process whose callers wait notes this in Redis as a wish, which counts for 3 s and which it renews
 // each second. While a writer has a wish, readers that come later wait, wherever they are. When a

@@ -11,6 +11,6 @@ func Channel(key string) string { return check.Named("redisson_lock__channel", k
 func SemaphoreChannel(key string) string { return check.Named("holdfast_permits_channel", key) }
 
 // RWLockChannel returns the channel that is notified when the read/write lock key is released:
-// by 0 if its last reader leaves, and by 1 if a writer does, a wait of writers ends, or an operator
-// frees it.
+// by 0 if its last reader leaves, and by 1 if a writer does, those leave that others let go first, or
+// an operator frees it.
 func RWLockChannel(key string) string { return check.Named("redisson_rwlock", key) }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/locktest/cluster"
 	"github.com/holdfast-go/holdfast/internal/locktest/contract"
@@ -56,6 +57,7 @@ func TestF8_PermitsAreRefused(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	_, err := semaphore.New(nil, 3)
 	require.ErrorContains(t, err, "client is nil")
+	require.Equal(t, check.MaxPermits, semaphore.MaxPermits)
 	for _, n := range []int{0, -1, semaphore.MaxPermits + 1} {
 		_, err := semaphore.New(client, n)
 		require.ErrorContains(t, err, "semaphore: New")

@@ -227,7 +227,7 @@ func (j *judge) lets(name string, k *key, w *waiter) {
 		return
 	}
 	for h := range k.holders {
-		if !h.reads { // a ForceUnlock has ended its turn, of which it will be told
+		if !h.reads { // its turn is over: its lease has ended, or a ForceUnlock has ended it, of which it will be told
 			return
 		}
 	}
@@ -240,9 +240,14 @@ func (j *judge) lets(name string, k *key, w *waiter) {
 	}
 }
 
-// strayed reports whether a late acquire may have given a turn to a writer that had given up, before its undo
-// came.
+// strayed reports whether an acquire that was late, or whose reply was, may have given a turn to a writer
+// that had given up or waits, before its undo came.
 func (j *judge) strayed(k *key, w *waiter) bool {
+	for other := range k.waiters {
+		if since, ok := j.c.world.Healthy(other.process); !other.reads && (!ok || w.since.Before(since.Add(5*late))) {
+			return true
+		}
+	}
 	for process, left := range k.strays {
 		since, ok := j.c.world.Healthy(process)
 		over := latest(left, since).Add(5 * late)
