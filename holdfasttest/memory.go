@@ -253,7 +253,7 @@ func (k *keyState) holdsOf(l *Locker) (all []*hold) {
 // whyNot says why w is not served.
 func (k *keyState) whyNot(w *waiter) error {
 	switch d := k.first(); {
-	case w.outer == nil && d != nil && d.locker == w.locker && !d.over && !d.locker.reads:
+	case w.outer == nil && d != nil && d.locker == w.locker && !d.over && !d.locker.reads && !(k.semaphore && k.away()):
 		return errs.Here(time.Since(d.granted), d.label)
 	case k.away():
 		return errs.With(holdfast.ErrUnavailable, errAway)

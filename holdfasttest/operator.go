@@ -100,9 +100,12 @@ func (l *Locker) Locks(ctx context.Context, prefix string) iter.Seq2[holdfast.St
 
 func (k *keyState) status() holdfast.Status {
 	s := holdfast.Status{Key: k.name, Waiting: len(k.waiters)}
+	first := k.first()
 	if k.semaphore && len(k.holds) > 0 {
 		s.Permits = k.permits
-		for _, d := range k.holds {
+		ends := slices.SortedStableFunc(slices.Values(k.holds), func(a, b *hold) int { return a.deadline().Compare(b.deadline()) })
+		first = ends[0]
+		for _, d := range ends {
 			h := holdfast.Holder{Owner: d.owner, Entries: len(d.entries), Remaining: time.Until(d.deadline())}
 			if d.label != nil {
 				h.Label = *d.label
@@ -112,21 +115,26 @@ func (k *keyState) status() holdfast.Status {
 	}
 	if k.readWrite && len(k.holds) > 0 {
 		s.Mode = "read"
-		plain := map[*Locker]bool{}
+		shared := map[*Locker]bool{}
 		for _, d := range k.holds {
 			switch {
 			case !d.locker.reads:
 				s.Mode = "write"
 			case d.isDefault:
-				plain[d.locker] = true
+				shared[d.locker] = true
 			default:
 				s.Readers++
 			}
 		}
-		s.Readers += len(plain)
+		s.Readers += len(shared)
 	}
-	if d := k.first(); d != nil {
+	if d := first; d != nil {
 		s.Held, s.Owner, s.Entries, s.Remaining = true, d.owner, len(d.entries), time.Until(d.deadline())
+		for _, d := range k.holds {
+			if k.readWrite { // until the last of them ends
+				s.Remaining = max(s.Remaining, time.Until(d.deadline()))
+			}
+		}
 		if d.label != nil {
 			s.Label = *d.label
 		}

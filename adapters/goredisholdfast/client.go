@@ -26,8 +26,8 @@ import (
 //
 // Unlike go-redis, NewClient connects. It fails with [holdfast.ErrUnavailable] if no server
 // answers; with [holdfast.ErrInvalidArgument] on an option that is refused, which the error
-// names, and on ClusterOptions for what is not a Redis Cluster; and with the server's own
-// words if it refuses, as for a wrong password. Nothing is left open then.
+// names, and on ClusterOptions with one address of what is not a Redis Cluster; and with the server's
+// own words if it refuses, as for a wrong password. Nothing is left open then.
 func NewClient[O Options](opts O) (rueidis.Client, error) {
 	o, err := ClientOption(opts)
 	if err != nil {

@@ -58,6 +58,11 @@ func (s *server) options(lease time.Duration) (o rueidis.ClientOption, err error
 	if _, given := u.User.Password(); given && s.url != "" {
 		return o, errors.New("--redis: all users of this machine can read a password there; use --password-file or $" + envPassword)
 	}
+	for _, address := range u.Query()["addr"] { // for one that it does not understand, rueidis takes the first host
+		if host, _, err := net.SplitHostPort(address); err != nil || host == "" {
+			return o, fmt.Errorf("the URL of Redis has the address %q, which is not HOST:PORT", address)
+		}
+	}
 	for _, address := range o.InitAddress {
 		_, port, _ := net.SplitHostPort(address)
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {

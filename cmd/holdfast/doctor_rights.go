@@ -38,6 +38,14 @@ type access struct {
 	commands []string
 }
 
+// probe is a command of which users have the right: if it is denied, word is missing.
+func (a access) probe() string {
+	if strings.HasPrefix(a.word, "&") {
+		return "publish"
+	}
+	return "exists"
+}
+
 // arguments are those of each command that locks use, with * for its key or channel.
 // REDIS 7.0 PANICS if acl_check_cmd gets fewer arguments than the command has.
 var arguments = map[string]string{
@@ -72,6 +80,9 @@ func (c *checkup) checkRights(ctx context.Context) error {
 		for _, a := range n.on {
 			for _, command := range a.commands {
 				all = append(all, full(command, a.name))
+			}
+			if a.word != "" {
+				all = append(all, full(a.probe(), a.name))
 			}
 		}
 	}
@@ -116,8 +127,10 @@ func (c *checkup) judgeRights(needs []need, denied []int64) {
 					unknown = append(unknown, strings.ToUpper(command))
 				}
 			}
-			if a.word != "" && len(missing) == len(a.commands) {
-				missing = []string{a.word} // what else may be missing shows when it is given
+			if a.word != "" {
+				if number++; len(missing) == len(a.commands) && slices.Contains(denied, number) {
+					missing = []string{a.word} // what else may be missing shows when it is given
+				}
 			}
 			words = append(words, missing...)
 		}
@@ -201,5 +214,15 @@ func (c *checkup) needs() []need {
 	if c.read {
 		needs = append(needs, readWrite)
 	}
-	return append(needs, fence, need{"ls", false, []access{{"", "", []string{"scan"}}}}, need{"WithReplicas", false, []access{{"", "", []string{"wait"}}}})
+	needs = append(needs, fence, need{"ls", false, []access{{"", "", []string{"scan"}}}}, need{"WithReplicas", false, []access{{"", "", []string{"wait"}}}})
+	slices.SortStableFunc(needs, func(a, b need) int { // a right that several need is told of one that hurts
+		switch {
+		case a.always == b.always:
+			return 0
+		case a.always:
+			return -1
+		}
+		return 1
+	})
+	return needs
 }

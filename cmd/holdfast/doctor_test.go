@@ -240,7 +240,9 @@ func TestDoctorOfACluster(t *testing.T) {
 	masters := c.Masters(t)
 	url := urlOf(masters[0])
 	require.Empty(t, finds(t, "--redis", url, "--fair", key))
-	require.Empty(t, finds(t, "--redis", url, "jobs:{"+key+"}"))
+	for _, tag := range []string{"0", "10"} { // of both masters
+		require.Empty(t, finds(t, "--redis", url, "jobs:{"+tag+"}:nightly"))
+	}
 	masters[1].Do(t, "CONFIG", "SET", "maxmemory-policy", "allkeys-random")
 	masters[1].Do(t, "CONFIG", "SET", "cluster-node-timeout", "20000")
 	masters[1].Do(t, "CONFIG", "SET", "cluster-require-full-coverage", "yes")

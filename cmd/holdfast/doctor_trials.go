@@ -100,8 +100,7 @@ var errUnheard = errors.New("nothing arrives")
 func (c *checkup) message(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	prefix, _, _ := strings.Cut(scripts.Channel(name), ":")
-	channel := prefix + ":{" + name + "}:doctor"
+	channel := scripts.Channel(name) + ":doctor"
 	listener, release := c.Dedicate()
 	defer release()
 	defer listener.Close()

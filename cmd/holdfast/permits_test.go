@@ -98,6 +98,11 @@ func TestDoctorFindsMissingRightsOfSemaphores(t *testing.T) {
 	all := func(without string) []string {
 		return slices.DeleteFunc(slices.Clone(ours), func(word string) bool { return word == without })
 	}
+	require.Contains(t, strings.Join(lacks(nil), "\n"), "+zadd", "the user has ~sku:*")
+	require.NotContains(t, strings.Join(lacks(nil), "\n"), "~sku:42")
+	found := finds(t, args...)[0]
+	require.Contains(t, found.Found, "+zadd")
+	require.True(t, found.Hurts, "although fair locks lack it, too")
 	enough := lacks(ours)
 	for _, word := range ours {
 		if word == "~holdfast_permits_channel:*" { // of a Redis Cluster

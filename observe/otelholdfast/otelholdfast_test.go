@@ -164,6 +164,11 @@ func TestTrace_Errors(t *testing.T) {
 	span = one(t, func(l locker, _ *holdfasttest.Locker) { require.NoError(t, l.Do(t.Context(), "a\xff", nothing)) })
 	require.Contains(t, span.Attributes(), attribute.String("holdfast.key", "a\uFFFD"))
 
+	span = one(t, func(l locker, _ *holdfasttest.Locker) {
+		require.Error(t, l.Do(t.Context(), "k", func(context.Context) error { return errors.New("order a\xff") }))
+	})
+	require.Equal(t, "order a\uFFFD", span.Status().Description)
+
 	canary := errors.New("canary")
 	span = one(t, func(l locker, _ *holdfasttest.Locker) {
 		require.ErrorIs(t, l.Do(t.Context(), "k", func(context.Context) error { return canary }), canary)

@@ -51,7 +51,7 @@ func (t *traced) Do(ctx context.Context, key string, f func(context.Context) err
 		why := metrics.ErrorType(err)
 		span.SetAttributes(attribute.String(metrics.ErrorLabel, why))
 		if t.keyName == nil {
-			why = err.Error() // which names the key
+			why = strings.ToValidUTF8(err.Error(), "\uFFFD") // which names the key
 		}
 		span.SetStatus(codes.Error, why)
 	}
