@@ -111,6 +111,7 @@ func (c *connections) ask(client rueidis.Client) {
 	}
 	c.mu.Unlock()
 	if late {
+		conn.Close() // nobody has asked the server whether it refuses what rueidis sends then
 		conn.giveBack()
 	}
 }
@@ -152,11 +153,12 @@ func (r *Redis) sendAndWait(ctx context.Context, renewal bool, key, asking strin
 	}
 	pool, client := r.pool(addr)
 	cmd = cmd.Pin() // it may be sent again
-	send := func(ctx context.Context, on rueidis.CommandClient, wait rueidis.Completed) []rueidis.RedisResult {
+	send := func(ctx context.Context, on rueidis.CommandClient, more ...rueidis.Completed) []rueidis.RedisResult {
+		cmds := append(rueidis.Commands{cmd}, more...)
 		if asking != "" && client != r.client {
-			return on.DoMulti(ctx, r.client.B().Arbitrary("ASKING").Build(), cmd, wait)
+			cmds = slices.Insert(cmds, 0, r.client.B().Arbitrary("ASKING").Build())
 		}
-		return on.DoMulti(ctx, cmd, wait)
+		return on.DoMulti(ctx, cmds...)
 	}
 	if !renewal {
 		return r.onDedicated(ctx, r.Patience, pool, client, send)
@@ -183,22 +185,29 @@ func (r *Redis) sendAndWait(ctx context.Context, renewal bool, key, asking strin
 // onDedicated sends on a dedicated connection, for which it waits at most patience. One that a
 // replica refuses was dialled before the server lost its place, and nothing was done. It is
 // closed, and the next one is tried, as many as may be idle there.
-func (r *Redis) onDedicated(ctx context.Context, patience time.Duration, pool *connections, client rueidis.Client, send func(context.Context, rueidis.CommandClient, rueidis.Completed) []rueidis.RedisResult) ([]rueidis.RedisResult, error) {
+//
+// One whose server refuses even PING (MISCONF, BUSY) is closed, too: if it has ever been used with a
+// context without a deadline, by us, by the program or by a PING of rueidis that a call has met, rueidis
+// sends commands when it is given back, and panics if they are refused.
+func (r *Redis) onDedicated(ctx context.Context, patience time.Duration, pool *connections, client rueidis.Client, send func(context.Context, rueidis.CommandClient, ...rueidis.Completed) []rueidis.RedisResult) ([]rueidis.RedisResult, error) {
 	bounded, done := context.WithTimeout(ctx, patience)
 	defer done()
-	// A call whose deadline shows is alone on its connection. Others would leave the connection in another mode, in
-	// which rueidis sends commands when it is given back, and panics if a server refuses those (MISCONF, BUSY).
+	// A call whose deadline shows leaves a connection as it is, and others would not.
 	shown, stop := context.WithTimeout(ctx, 2*r.Patience+r.ReplicaTimeout)
 	defer stop()
 	wait := r.client.B().Wait().Numreplicas(int64(r.Replicas)).Timeout(r.ReplicaTimeout.Milliseconds()).Build().Pin()
+	ping := r.client.B().Arbitrary("PING").Build().Pin()
 	try := func() (replies []rueidis.RedisResult, refused bool, err error) {
 		conn, err := pool.borrow(bounded, client)
 		if err != nil {
 			return nil, false, err
 		}
 		defer conn.giveBack()
-		replies = send(shown, conn, wait)
-		if refused = refusedByReplica(replies); refused {
+		replies = send(shown, conn, wait, ping)
+		last := len(replies) - 1
+		healthy := replies[last].Error() == nil
+		replies = replies[:last]
+		if refused = refusedByReplica(replies); refused || !healthy {
 			conn.Close()
 		}
 		return replies, refused, nil

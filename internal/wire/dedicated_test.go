@@ -46,6 +46,8 @@ func TestRefusalsOnADedicatedConnection(t *testing.T) {
 			renew := func() error {
 				return r.Renew(ctx, lease, []string{"k"}, []string{ofA(1)}, make([]watchdog.Answer, 1))
 			}
+			// The connection that the program has used so is the next one to be lent, and has a queue already.
+			require.ErrorIs(t, client.Do(ctx, client.B().Blpop().Key("jobs").Timeout(0.01).Build()).Error(), rueidis.Nil)
 			_, err := r.Acquire(ctx, Fencing{}, AcquireRequest{"k", ofA(1), lease})
 			require.ErrorAs(t, err, new(notReplicated))
 			end := begin(t, s, client)
