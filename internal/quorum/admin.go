@@ -119,13 +119,13 @@ func (q *Quorum) Nodes(ctx context.Context) []holdfast.NodeStatus {
 
 func (n *node) status(reply wire.Standing, err error) holdfast.NodeStatus {
 	s := holdfast.NodeStatus{Node: n.name, Err: err}
-	unused := !n.q.Unguarded && reply.Incarnation == ""
-	if err == nil && !unused {
+	unmarked := !n.q.Unguarded && reply.Incarnation == ""
+	if err == nil && !unmarked {
 		s.Err = n.fit(reply)
 	}
 	switch {
 	case s.Err != nil:
-	case unused || reply.Remaining < 0: // no marker, or none since it restarted
+	case unmarked || reply.Remaining < 0: // no marker, or none since it restarted
 		s.Remaining = n.q.MaxLease
 	default:
 		s.Vote, s.Remaining = reply.Vote != nil, reply.Remaining

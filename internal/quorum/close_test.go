@@ -4,11 +4,13 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
@@ -119,6 +121,22 @@ func TestAnswersOfTheLastMomentCount(t *testing.T) {
 			}
 			require.Equal(t, len(c.nodes), answers)
 		}
+	})
+}
+
+// Silent nodes are given up together: three take no longer than one.
+func TestCloseWaitsForAllNodesAtOnce(t *testing.T) {
+	inBubble(t, 3, func(t *testing.T, r *harness) {
+		c := r.warm()
+		live := c.Subscribe("k")
+		locktest.Await(t, func() bool { return live.State().Live })
+		settle()
+		for _, way := range c.ways {
+			way.HoldRequests(true)
+		}
+		began := time.Now()
+		c.Close()
+		require.Less(t, time.Since(began), 2*time.Second)
 	})
 }
 

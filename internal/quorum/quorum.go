@@ -76,7 +76,9 @@ func (q *Quorum) Close() {
 	q.short.Shut()
 	q.stop()
 	q.work.Shut()
+	var subscribers sync.WaitGroup
 	for _, n := range q.nodes {
-		n.subscriber.Close()
+		subscribers.Go(n.subscriber.Close) // a silent node takes its time
 	}
+	subscribers.Wait()
 }

@@ -16,9 +16,8 @@ import (
 // renewal renews many leases on all nodes, with one call to each.
 type renewal struct {
 	q            *Quorum
-	keys, owners []string       // immutable: late nodes read them
-	holds        []*hold        // immutable; nil: no longer known
-	entries      []wire.Entries // immutable
+	keys, owners []string // immutable: late nodes read them
+	holds        []*hold  // immutable; nil: no longer known
 
 	mu     sync.Mutex
 	yes    []uint8  // how many nodes have renewed a hold
@@ -36,13 +35,10 @@ func (q *Quorum) Renew(ctx context.Context, lease time.Duration, keys, owners []
 	clear(answers)
 	rn := &renewal{
 		q: q, keys: slices.Clone(keys), owners: slices.Clone(owners),
-		holds: make([]*hold, len(keys)), entries: make([]wire.Entries, len(keys)),
-		yes: make([]uint8, len(keys)), no: make([]uint16, len(keys)), runIDs: make([]string, len(q.nodes)),
+		holds: make([]*hold, len(keys)), yes: make([]uint8, len(keys)), no: make([]uint16, len(keys)), runIDs: make([]string, len(q.nodes)),
 	}
 	for i, owner := range owners {
-		if h := q.holdOf(owner); h != nil {
-			rn.holds[i], rn.entries[i] = h, h.counted()
-		}
+		rn.holds[i] = q.holdOf(owner)
 	}
 	errs := slices.Repeat([]error{calls.ErrNoAnswer}, len(q.nodes))
 	for a := range each(ctx, &q.short, q.nodes, func(n *node) (struct{}, error) { return struct{}{}, rn.ask(n, lease) }) {
@@ -76,8 +72,14 @@ func (rn *renewal) ask(n *node, lease time.Duration) error {
 	r, err := call(n, lease, func(ctx context.Context) (reply, error) {
 		vote, _ := n.voting(ctx) // without one, only "not ours" counts
 		r := reply{answers: make([]watchdog.Answer, len(rn.keys))}
+		entries := make([]wire.Entries, len(rn.keys)) // not those of the beginning: they may have changed
+		for i, h := range rn.holds {
+			if h != nil {
+				entries[i] = h.counted()
+			}
+		}
 		n.extends()
-		counts, err := n.redis.RenewVoted(ctx, vote, lease, rn.keys, rn.owners, rn.entries, r.answers)
+		counts, err := n.redis.RenewVoted(ctx, vote, lease, rn.keys, rn.owners, entries, r.answers)
 		if counts {
 			r.vote = vote
 		} else if err == nil && vote != nil {

@@ -228,6 +228,23 @@ func TestRenewalBringsEntries(t *testing.T) {
 	})
 }
 
+// A renewal that waits for the vote of a node does not bring it the count of before.
+func TestLateRenewalBringsTheNewEntries(t *testing.T) {
+	inBubble(t, 3, func(t *testing.T, r *harness) {
+		x := r.nested()
+		x.nodes[2].guard.forget()
+		x.ways[2].OnRequest(redistest.Always(mentions(string(wire.Observe)), redistest.Hold))
+		x.renews(watchdog.Renewed)
+		ours, err := x.SetEntries(t.Context(), "k", ownX, wire.Entries{Count: 3})
+		require.NoError(t, err)
+		require.True(t, ours)
+		require.Equal(t, []string{"3", "3", "3"}, r.entries())
+		x.ways[2].OnRequest(nil)
+		x.ways[2].Release()
+		require.Equal(t, []string{"3", "3", "3"}, r.entries())
+	})
+}
+
 // A node that missed a hold with a label of its own gets both.
 func TestRepairBringsTheLabel(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, r *harness) {

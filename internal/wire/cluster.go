@@ -51,7 +51,7 @@ func (r *Redis) invokeInCluster(ctx context.Context, do sender, s script, keys i
 	for {
 		reply, needs, err := r.send(ctx, do, s, keys, args)
 		if !changing(err) {
-			return reply, r.allowed(needs, r.callError(ctx, err))
+			return reply, r.callError(ctx, needs, err)
 		}
 		over := time.Since(began) > changeTime || s.renews && divided(err) // Renew then divides its call
 		select {

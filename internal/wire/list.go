@@ -68,7 +68,7 @@ func (r *Redis) scan(server string, client rueidis.Client, match, of string) Sca
 		cmd := r.client.B().Arbitrary("SCAN", strconv.FormatUint(cursor, 10), "MATCH", match, "COUNT", pageSize, "TYPE", of)
 		reply, err := client.Do(ctx, cmd.Build()).AsScanEntry()
 		if err != nil {
-			return Page{}, r.allowed(0, r.callError(ctx, err))
+			return Page{}, r.callError(ctx, 0, err)
 		}
 		return Page{slices.DeleteFunc(reply.Elements, func(name string) bool {
 			return CheckKey(name) != nil || r.BySlot() && !oneSlot(name)
@@ -113,7 +113,7 @@ func (r *Redis) inspectEach(ctx context.Context, s script, names []string, keys 
 			m, err := reply.ToMessage()
 			if noScript(err) || changing(err) {
 				again = append(again, open[at])
-			} else if err := use(open[at], m, r.allowed(rightHash, r.callError(ctx, err))); err != nil {
+			} else if err := use(open[at], m, r.callError(ctx, rightHash, err)); err != nil {
 				return nil, err
 			}
 		}

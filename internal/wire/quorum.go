@@ -81,13 +81,13 @@ func (r *Redis) CheckNode(ctx context.Context, how CheckMode, fresh string, d De
 	}
 	check := conn.B().Eval().Script(quorumCheck.text).Numkeys(1).Arg(args...).Build()
 	m, err := conn.Do(ctx, check).ToMessage()
-	s, err := parseStanding(m, r.allowed(rightText, explained(err)))
+	s, err := parseStanding(m, r.callError(ctx, rightText, err))
 	if err != nil || s.Vote == nil {
 		return s, err
 	}
 	if err := conn.Do(ctx, conn.B().ScriptLoad().Script(s.Vote.acquire.text).Build()).Error(); err != nil {
 		s.Vote = nil
-		return s, r.allowed(0, explained(err))
+		return s, r.callError(ctx, 0, err)
 	}
 	if run, err := r.runID(ctx); err == nil && run != s.RunID {
 		r.redial(ctx)

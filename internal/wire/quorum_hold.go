@@ -59,7 +59,7 @@ func (r *Redis) AcquireVoted(ctx context.Context, vote *Vote, fenced bool, asks 
 	if byReplica(m, err) {
 		r.redial(ctx)
 	}
-	return parseNodeReplies(m, ofOneSlot(r.allowed(rightHash, explained(err))), nodeReplies)
+	return parseNodeReplies(m, ofOneSlot(r.callError(ctx, rightHash, err)), nodeReplies)
 }
 
 // ofOneSlot explains the error of a node whose calls must have keys of one slot: the marker is

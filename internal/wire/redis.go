@@ -198,7 +198,7 @@ func (r *Redis) invokeBy(ctx context.Context, do sender, s script, keys int, arg
 			err = errTag
 		}
 	}
-	return reply, r.allowed(needs, r.callError(ctx, err))
+	return reply, r.callError(ctx, needs, err)
 }
 
 // send sends s by its hash, and to a server that does not know that by its text. needs are the
@@ -249,15 +249,16 @@ func (r *Redis) tooOld(ctx context.Context, key string) error {
 	return nil
 }
 
-// callError is explained for the error of a call that may have lost its server to another one.
-func (r *Redis) callError(ctx context.Context, err error) error {
+// callError takes in how a call that needs some rights has ended, and returns its error, explained: as
+// errSwitched if the call may have lost its server to another one, as lapsed if the client had the rights.
+func (r *Redis) callError(ctx context.Context, needs rights, err error) error {
 	if errors.Is(err, rueidis.ErrClosing) && r.client.Mode() != rueidis.ClientModeStandalone {
 		ping := r.client.Do(ctx, r.client.B().Arbitrary("PING").Build()) // which rueidis does not repeat
 		if !errors.Is(ping.Error(), rueidis.ErrClosing) {
 			return errSwitched
 		}
 	}
-	return explained(err)
+	return r.allowed(needs, explained(err))
 }
 
 // errSwitched is the error of a call whose connection the client closed when it switched to another

@@ -51,6 +51,43 @@ func TestClosedClientIsRefused(t *testing.T) {
 	}
 }
 
+// switching is a client of a Sentinel set that goes over to another server during the next call.
+type switching struct {
+	rueidis.Client
+	now bool
+}
+
+func (*switching) Mode() rueidis.ClientMode { return rueidis.ClientModeSentinel }
+
+func (c *switching) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+	if c.now {
+		c.now = false
+		return rueidis.NewErrorResult(rueidis.ErrClosing)
+	}
+	return c.Client.Do(ctx, cmd)
+}
+
+// A call that met a switch may have run, and the same call may succeed later.
+func TestF25_ASwitchIsNoRefusal(t *testing.T) {
+	redistest.NeedRedis7(t, keepsScripts)
+	_, n, vote := startActive(t)
+	client := &switching{Client: n.client}
+	n = NewRedis(client)
+	for name, call := range map[string]func() error{
+		"Acquire": func() error {
+			_, err := n.Acquire(bounded(t), Fencing{}, AcquireRequest{"k", ownA, lease})
+			return err
+		},
+		"AcquireVoted": func() error { _, err := acquireVoted(n, bounded(t), vote, "k", ownA, false); return err },
+		"Identify":     func() error { _, err := n.Identify(bounded(t)); return err },
+		"CheckVote":    func() error { _, _, err := n.CheckVote(bounded(t), vote, ofThree(longest)); return err },
+		"Ping":         func() error { return n.Ping(bounded(t)) },
+	} {
+		client.now = true
+		require.Equal(t, Unknown, OutcomeOf(call()), name)
+	}
+}
+
 // A replica is known by the whole text of Redis: a label may begin like it.
 func TestF36_ALabelIsNoRefusal(t *testing.T) {
 	for text, is := range map[string]bool{

@@ -33,7 +33,7 @@ func (r *Redis) runID(ctx context.Context) (string, error) { return r.info(ctx, 
 func (r *Redis) info(ctx context.Context, section, field string) (string, error) {
 	info, err := r.client.Do(ctx, r.client.B().Info().Section(section).Build()).ToString()
 	if err != nil {
-		return "", r.allowed(0, explained(err))
+		return "", r.callError(ctx, 0, err)
 	}
 	for line := range strings.Lines(info) {
 		if value, ok := strings.CutPrefix(line, field+":"); ok {
@@ -45,7 +45,7 @@ func (r *Redis) info(ctx context.Context, section, field string) (string, error)
 
 // Ping asks whether the node answers; a refusal is an answer.
 func (r *Redis) Ping(ctx context.Context) error {
-	err := r.allowed(0, r.client.Do(ctx, r.client.B().Ping().Build()).Error())
+	err := r.callError(ctx, 0, r.client.Do(ctx, r.client.B().Ping().Build()).Error())
 	if OutcomeOf(err).Final() {
 		return nil
 	}
