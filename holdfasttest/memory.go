@@ -232,13 +232,18 @@ func (k *keyState) release(d *hold, err error) {
 	}
 }
 
-// first is the oldest hold, or nil.
+// first is the oldest hold, or nil; of a semaphore, the one whose lease ends first.
 func (k *keyState) first() *hold {
-	if len(k.holds) == 0 {
+	switch {
+	case len(k.holds) == 0:
 		return nil
+	case k.semaphore:
+		return slices.MinFunc(k.holds, byEnd)
 	}
 	return k.holds[0]
 }
+
+func byEnd(a, b *hold) int { return a.deadline().Compare(b.deadline()) }
 
 // holdsOf are those of a locker.
 func (k *keyState) holdsOf(l *Locker) (all []*hold) {
@@ -253,7 +258,7 @@ func (k *keyState) holdsOf(l *Locker) (all []*hold) {
 // whyNot says why w is not served.
 func (k *keyState) whyNot(w *waiter) error {
 	switch d := k.first(); {
-	case w.outer == nil && d != nil && d.locker == w.locker && !d.over && !d.locker.reads && !(k.semaphore && k.away()):
+	case w.outer == nil && d != nil && d.locker == w.locker && !d.over && !d.locker.reads && !k.semaphore:
 		return errs.Here(time.Since(d.granted), d.label)
 	case k.away():
 		return errs.With(holdfast.ErrUnavailable, errAway)

@@ -100,12 +100,9 @@ func (l *Locker) Locks(ctx context.Context, prefix string) iter.Seq2[holdfast.St
 
 func (k *keyState) status() holdfast.Status {
 	s := holdfast.Status{Key: k.name, Waiting: len(k.waiters)}
-	first := k.first()
 	if k.semaphore && len(k.holds) > 0 {
 		s.Permits = k.permits
-		ends := slices.SortedStableFunc(slices.Values(k.holds), func(a, b *hold) int { return a.deadline().Compare(b.deadline()) })
-		first = ends[0]
-		for _, d := range ends {
+		for _, d := range slices.SortedStableFunc(slices.Values(k.holds), byEnd) {
 			h := holdfast.Holder{Owner: d.owner, Entries: len(d.entries), Remaining: time.Until(d.deadline())}
 			if d.label != nil {
 				h.Label = *d.label
@@ -128,7 +125,7 @@ func (k *keyState) status() holdfast.Status {
 		}
 		s.Readers += len(shared)
 	}
-	if d := first; d != nil {
+	if d := k.first(); d != nil {
 		s.Held, s.Owner, s.Entries, s.Remaining = true, d.owner, len(d.entries), time.Until(d.deadline())
 		for _, d := range k.holds {
 			if k.readWrite { // until the last of them ends

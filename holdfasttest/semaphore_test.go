@@ -72,6 +72,9 @@ func TestSemaphore(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, first.Owner(), s.Owner, "its lease ends first")
 		require.Equal(t, []any{time.Second, second.Owner()}, []any{s.Remaining, s.Holders[1].Owner})
+		_, err = l.TryLock(ctx, "k") // Redis is asked, and names no locker
+		require.ErrorIs(t, err, holdfast.ErrNotAcquired)
+		require.ErrorContains(t, err, "held by another")
 		time.Sleep(2 * time.Second)
 		require.ErrorIs(t, first.Err(), holdfast.ErrLost)
 		require.NoError(t, second.Err())

@@ -60,7 +60,7 @@ func (s *server) options(lease time.Duration) (o rueidis.ClientOption, err error
 	}
 	for _, address := range u.Query()["addr"] { // for one that it does not understand, rueidis takes the first host
 		if host, _, err := net.SplitHostPort(address); err != nil || host == "" {
-			return o, fmt.Errorf("the URL of Redis has the address %q, which is not HOST:PORT", address)
+			return o, errors.New("the URL of Redis has an addr= that is not HOST:PORT")
 		}
 	}
 	for _, address := range o.InitAddress {

@@ -93,9 +93,10 @@ func TestURLOfAnotherServer(t *testing.T) {
 	s := redistest.Start(t)
 	_, text := asks(t, statusRefused, urlOf(s)+"/99", "", "show", "k")
 	require.Equal(t, "holdfast: "+s.Addr()+": DB index is out of range\n", text)
-	for _, address := range []string{"10.0.0.2", "::1", ":6379"} { // rueidis would take the first host
+	for _, address := range []string{"10.0.0.2", "::1", ":6379", "shop:secret@b:6379"} { // rueidis would take the first host
 		_, text = asks(t, statusUsage, urlOf(s)+"?addr="+address, "", "show", "k")
 		require.Contains(t, text, "HOST:PORT")
+		require.NotContains(t, text, "secret")
 	}
 	for _, args := range [][]string{{"show", "k"}, {"run", "k", "--", "true"}} {
 		_, text, status := do(t, "", "", append([]string{"--redis", "rediss://" + s.Addr()}, args...)...)

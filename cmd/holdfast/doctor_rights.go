@@ -38,12 +38,15 @@ type access struct {
 	commands []string
 }
 
-// probe is a command of which users have the right: if it is denied, word is missing.
-func (a access) probe() string {
-	if strings.HasPrefix(a.word, "&") {
-		return "publish"
+// ofChannel reports whether name is that of a channel.
+func (a access) ofChannel() bool { return strings.HasPrefix(a.word, "&") }
+
+// probe is a command that is denied if word is missing. For a key, it is one that the user may call: a script.
+func (a access) probe() []string {
+	if a.ofChannel() {
+		return full("publish", a.name)
 	}
-	return "exists"
+	return []string{"eval", "return 1", "1", a.name}
 }
 
 // arguments are those of each command that locks use, with * for its key or channel.
@@ -82,7 +85,7 @@ func (c *checkup) checkRights(ctx context.Context) error {
 				all = append(all, full(command, a.name))
 			}
 			if a.word != "" {
-				all = append(all, full(a.probe(), a.name))
+				all = append(all, a.probe())
 			}
 		}
 	}
@@ -129,7 +132,11 @@ func (c *checkup) judgeRights(needs []need, denied []int64) {
 			}
 			if a.word != "" {
 				if number++; len(missing) == len(a.commands) && slices.Contains(denied, number) {
-					missing = []string{a.word} // what else may be missing shows when it is given
+					lacks := a.word // which of the commands are missing shows when it is given
+					if a.ofChannel() {
+						lacks += " or " + strings.Join(missing, " ") // nothing tells
+					}
+					missing = []string{lacks}
 				}
 			}
 			words = append(words, missing...)

@@ -34,6 +34,40 @@ type connection struct {
 	giveBack func()
 }
 
+// exchange sends commands, and reports whether the connection may be given back as it is. Otherwise it
+// must be closed first: it has a queue, since somebody used it with a context without a deadline, or by
+// AlwaysPipelining. When such a connection is given back, rueidis sends commands of its own, and panics if a
+// server refuses them (MISCONF, BUSY). Only where there is no queue does it ask ctx for its deadline, which
+// must show.
+func (c connection) exchange(ctx context.Context, cmds ...rueidis.Completed) (replies []rueidis.RedisResult, clean bool) {
+	asked := &askedContext{Context: ctx}
+	replies = c.DoMulti(asked, cmds...)
+	return replies, asked.deadline && replies[len(replies)-1].NonRedisError() == nil
+}
+
+// end gives the connection back, or closes it in the background, as a silent server makes that take a second.
+func (c connection) end(clean bool) {
+	if clean {
+		c.giveBack()
+		return
+	}
+	go func() {
+		c.Close()
+		c.giveBack()
+	}()
+}
+
+// askedContext notes whether it was asked for its deadline.
+type askedContext struct {
+	context.Context
+	deadline bool
+}
+
+func (c *askedContext) Deadline() (time.Time, bool) {
+	c.deadline = true
+	return c.Context.Deadline()
+}
+
 // errNoConnection is why a call was not sent: nothing was done.
 var errNoConnection = notAsked{errors.New("no dedicated connection of the client came in time: the server does not answer, or the program uses all of ClientOption.BlockingPoolSize")}
 
@@ -111,9 +145,16 @@ func (c *connections) ask(client rueidis.Client) {
 	}
 	c.mu.Unlock()
 	if late {
-		conn.Close() // nobody has asked the server whether it refuses what rueidis sends then
-		conn.giveBack()
+		conn.unused()
 	}
+}
+
+// unused gives back a connection that nobody uses, once a PING has shown whether it may be.
+func (c connection) unused() {
+	ctx, done := context.WithTimeout(context.Background(), time.Second)
+	defer done()
+	_, clean := c.exchange(ctx, c.B().Ping().Build())
+	c.end(clean)
 }
 
 // overdue reports whether a connection is waited for whose caller has given up.
@@ -152,19 +193,16 @@ func (r *Redis) sendAndWait(ctx context.Context, renewal bool, key, asking strin
 		addr = r.Cluster.Node(key)
 	}
 	pool, client := r.pool(addr)
-	cmd = cmd.Pin() // it may be sent again
-	send := func(ctx context.Context, on rueidis.CommandClient, more ...rueidis.Completed) []rueidis.RedisResult {
-		cmds := append(rueidis.Commands{cmd}, more...)
-		if asking != "" && client != r.client {
-			cmds = slices.Insert(cmds, 0, r.client.B().Arbitrary("ASKING").Build())
-		}
-		return on.DoMulti(ctx, cmds...)
+	cmds := make(rueidis.Commands, 0, 3)
+	if asking != "" && client != r.client {
+		cmds = append(cmds, r.client.B().Arbitrary("ASKING").Build().Pin())
 	}
+	cmds = append(cmds, cmd.Pin()) // it may be sent again
 	if !renewal {
-		return r.onDedicated(ctx, r.Patience, pool, client, send)
+		return r.onDedicated(ctx, r.Patience, pool, client, cmds)
 	}
 	if !pool.overdue() {
-		if replies, err := r.onDedicated(ctx, r.Patience/4, pool, client, send); err == nil {
+		if replies, err := r.onDedicated(ctx, r.Patience/4, pool, client, cmds); err == nil {
 			return replies, nil
 		}
 	}
@@ -175,7 +213,7 @@ func (r *Redis) sendAndWait(ctx context.Context, renewal bool, key, asking strin
 		return nil, errNoConnection
 	}
 	wait := r.client.B().Arbitrary("WAIT", decimal(int64(r.Replicas)), millis(r.ReplicaTimeout)).Build() // Wait() would want a connection of its own
-	replies := send(ctx, client, wait)
+	replies := client.DoMulti(ctx, append(cmds, wait)...)
 	if refusedByReplica(replies) {
 		r.redial(ctx)
 	}
@@ -185,31 +223,24 @@ func (r *Redis) sendAndWait(ctx context.Context, renewal bool, key, asking strin
 // onDedicated sends on a dedicated connection, for which it waits at most patience. One that a
 // replica refuses was dialled before the server lost its place, and nothing was done. It is
 // closed, and the next one is tried, as many as may be idle there.
-//
-// One whose server refuses even PING (MISCONF, BUSY) is closed, too: if it has ever been used with a
-// context without a deadline, by us, by the program or by a PING of rueidis that a call has met, rueidis
-// sends commands when it is given back, and panics if they are refused.
-func (r *Redis) onDedicated(ctx context.Context, patience time.Duration, pool *connections, client rueidis.Client, send func(context.Context, rueidis.CommandClient, ...rueidis.Completed) []rueidis.RedisResult) ([]rueidis.RedisResult, error) {
+func (r *Redis) onDedicated(ctx context.Context, patience time.Duration, pool *connections, client rueidis.Client, cmds rueidis.Commands) ([]rueidis.RedisResult, error) {
 	bounded, done := context.WithTimeout(ctx, patience)
 	defer done()
-	// A call whose deadline shows leaves a connection as it is, and others would not.
 	shown, stop := context.WithTimeout(ctx, 2*r.Patience+r.ReplicaTimeout)
 	defer stop()
-	wait := r.client.B().Wait().Numreplicas(int64(r.Replicas)).Timeout(r.ReplicaTimeout.Milliseconds()).Build().Pin()
-	ping := r.client.B().Arbitrary("PING").Build().Pin()
+	cmds = append(cmds, r.client.B().Wait().Numreplicas(int64(r.Replicas)).Timeout(r.ReplicaTimeout.Milliseconds()).Build().Pin())
 	try := func() (replies []rueidis.RedisResult, refused bool, err error) {
 		conn, err := pool.borrow(bounded, client)
 		if err != nil {
 			return nil, false, err
 		}
-		defer conn.giveBack()
-		replies = send(shown, conn, wait, ping)
-		last := len(replies) - 1
-		healthy := replies[last].Error() == nil
-		replies = replies[:last]
-		if refused = refusedByReplica(replies); refused || !healthy {
-			conn.Close()
+		if shown.Err() != nil {
+			go conn.unused()
+			return nil, false, errNoConnection
 		}
+		replies, clean := conn.exchange(shown, cmds...)
+		refused = refusedByReplica(replies)
+		conn.end(clean && !refused)
 		return replies, refused, nil
 	}
 	replies, refused, err := try()

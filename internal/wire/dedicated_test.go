@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -14,8 +15,16 @@ import (
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
+// queued has the program use the next connection that is lent in a way for which rueidis needs a queue.
+func queued(t *testing.T, client rueidis.Client) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	require.ErrorIs(t, client.Do(ctx, client.B().Blpop().Key("jobs").Timeout(0.01).Build()).Error(), rueidis.Nil)
+}
+
 // A server that refuses even PING does not end the process: rueidis panics if it happens to what it sends
-// when a connection is given back that has been used with a context without a deadline.
+// when a connection with a queue is given back.
 func TestRefusalsOnADedicatedConnection(t *testing.T) {
 	for name, begin := range map[string]func(t *testing.T, s *redistest.Server, client rueidis.Client) (end func()){
 		"F27 MISCONF": func(t *testing.T, s *redistest.Server, _ rueidis.Client) (end func()) {
@@ -41,15 +50,12 @@ func TestRefusalsOnADedicatedConnection(t *testing.T) {
 			s := redistest.Start(t)
 			client := s.Client(t)
 			r := NewRedisWith(client, RedisSettings{Replicas: 1, ReplicaTimeout: time.Millisecond, Patience: redistest.Patience})
-			ctx, cancel := context.WithCancel(context.Background()) // which rueidis can only obey with a queue
-			defer cancel()
 			renew := func() error {
-				return r.Renew(ctx, lease, []string{"k"}, []string{ofA(1)}, make([]watchdog.Answer, 1))
+				return r.Renew(t.Context(), lease, []string{"k"}, []string{ofA(1)}, make([]watchdog.Answer, 1))
 			}
-			// The connection that the program has used so is the next one to be lent, and has a queue already.
-			require.ErrorIs(t, client.Do(ctx, client.B().Blpop().Key("jobs").Timeout(0.01).Build()).Error(), rueidis.Nil)
-			_, err := r.Acquire(ctx, Fencing{}, AcquireRequest{"k", ofA(1), lease})
+			_, err := r.Acquire(t.Context(), Fencing{}, AcquireRequest{"k", ofA(1), lease})
 			require.ErrorAs(t, err, new(notReplicated))
+			queued(t, client)
 			end := begin(t, s, client)
 			until(t, func() bool { return client.Do(bounded(t), client.B().Ping().Build()).Error() != nil })
 			for range 3 {
@@ -59,4 +65,29 @@ func TestRefusalsOnADedicatedConnection(t *testing.T) {
 			until(t, func() bool { return !Replied(renew()) })
 		})
 	}
+}
+
+// A connection is used again and again, unless it has a queue: that one is used once, and another is dialled.
+func TestADedicatedConnectionIsUsedAgain(t *testing.T) {
+	s := redistest.Start(t)
+	client := s.Client(t)
+	r := NewRedisWith(client, RedisSettings{Replicas: 1, ReplicaTimeout: time.Millisecond, Patience: redistest.Patience})
+	dials := func() int {
+		return must(strconv.Atoi(must(r.info(bounded(t), "stats", "total_connections_received"))(t)))(t)
+	}
+	acquire := func(number int) {
+		_, err := r.Acquire(t.Context(), Fencing{}, AcquireRequest{"k" + strconv.Itoa(number), ofA(number), lease})
+		require.ErrorAs(t, err, new(notReplicated))
+	}
+	acquire(1)
+	before := dials()
+	for i := range 5 {
+		acquire(2 + i)
+	}
+	require.Equal(t, before, dials())
+	queued(t, client)
+	for i := range 5 {
+		acquire(7 + i)
+	}
+	require.Equal(t, before+1, dials())
 }

@@ -106,7 +106,8 @@ func TestF40_LateConnectionIsGivenBack(t *testing.T) {
 	s := redistest.Start(t)
 	client := s.Client(t, func(o *rueidis.ClientOption) { o.BlockingPoolSize = 1 })
 	var c connections
-	_, giveBack := client.Dedicate()
+	first, giveBack := client.Dedicate()
+	id := must(first.Do(bounded(t), first.B().ClientId().Build()).ToInt64())(t)
 	for range 20 {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 		_, err := c.borrow(ctx, client)
@@ -120,7 +121,7 @@ func TestF40_LateConnectionIsGivenBack(t *testing.T) {
 	until(t, func() bool { return !c.overdue() })
 	for range 2 {
 		conn := must(c.borrow(bounded(t), client))(t)
-		require.NoError(t, conn.Do(bounded(t), conn.B().Ping().Build()).Error())
+		require.Equal(t, id, must(conn.Do(bounded(t), conn.B().ClientId().Build()).ToInt64())(t))
 		conn.giveBack()
 	}
 }

@@ -38,6 +38,7 @@ func CountsReaders(t *testing.T, writers locktest.Locker, readers, others holdfa
 		s, err := writers.Inspect(ctx, "k")
 		require.NoError(t, err)
 		require.Equal(t, reader.count, s.Readers, reader.what)
+		require.Equal(t, reader.count >= 5, s.Remaining > time.Hour/2, "until the lease of the last one ends")
 		if w.Err() == nil {
 			require.NoError(t, w.Unlock(ctx))
 		}
