@@ -54,10 +54,13 @@ func TestDocsTesting_EmbeddedServer(t *testing.T) {
 	})
 	for name, both := range kinds {
 		here, there := openTwo(t, both, client, client)
-		fixed, err := here.Lock(t.Context(), name, holdfast.FixedLease(6*time.Second))
+		held, err := here.Lock(t.Context(), name)
 		require.NoError(t, err)
 		_, err = there.TryLock(t.Context(), name)
 		require.ErrorIs(t, err, holdfast.ErrNotAcquired)
+		require.NoError(t, held.Unlock(t.Context()))
+		fixed, err := here.Lock(t.Context(), name, holdfast.FixedLease(time.Second))
+		require.NoError(t, err)
 		next, err := there.Lock(t.Context(), name) // when it has run out
 		require.NoError(t, err, name)
 		require.ErrorIs(t, fixed.Unlock(t.Context()), holdfast.ErrLost)

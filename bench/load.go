@@ -21,7 +21,7 @@ const (
 	tried  = "tried" // held by another client, and tried by all
 
 	// patience is how much longer than planned something may take.
-	patience = 10 * time.Second
+	patience = 30 * time.Second
 )
 
 var (

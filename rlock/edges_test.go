@@ -118,7 +118,7 @@ func TestG1_HandoverComesAfterTheEndIsNotified(t *testing.T) {
 func TestG3_ANestedUnlockThatWaitsSeesNoLoss(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	const lease = 9 * time.Second
+	const lease = 30 * time.Second
 	l := userLocker(t, s.Client(t), holdfast.WithLease(lease), holdfast.WithMaxOutage(lease*4/3))
 	ctx := context.Background()
 	outer := locktest.Lock(t, l, ctx, "k")

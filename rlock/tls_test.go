@@ -33,7 +33,7 @@ func TestTLS(t *testing.T) {
 	ca := redistest.NewCA(t)
 	s := redistest.StartTLS(t, ca, ca.Certificate(time.Now().Add(validFor), "127.0.0.1", "localhost"))
 	open := func() *rlock.Locker {
-		return userLocker(t, s.Client(t, s.Option(s.Config())), holdfast.WithLease(9*time.Second))
+		return userLocker(t, s.Client(t, s.Option(s.Config())), holdfast.WithLease(30*time.Second))
 	}
 	here, there := open(), open()
 	ctx, cancel := context.WithTimeout(t.Context(), locktest.Patience)

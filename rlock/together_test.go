@@ -22,7 +22,7 @@ func tryLockAll(t *testing.T, l *rlock.Locker, keys ...string) ([]*holdfast.Leas
 func TestTryLockAll_LeasesAreOrdinary(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	l := userLocker(t, server.Client(t), holdfast.WithLease(12*time.Second))
+	l := userLocker(t, server.Client(t), holdfast.WithLease(30*time.Second))
 	leases, err := tryLockAll(t, l, "a", "b")
 	require.NoError(t, err)
 	before := leases[0].Deadline()

@@ -51,7 +51,7 @@ func TestRunHoldsTheLockWhileTheCommandRuns(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	other := newLocker(t, s)
-	for _, more := range [][]string{nil, {"--fair"}, {"--fair", "--fence-env", "FENCE"}, {"--wait", "10s"}, {"--try"}, {"-wait=10s"}, {"-try"}} {
+	for _, more := range [][]string{nil, {"--fair"}, {"--fair", "--fence-env", "FENCE"}, {"--wait", "60s"}, {"--try"}, {"-wait=60s"}, {"-try"}} {
 		p := start(t, s.Addr(), ran(more...)...)
 		p.says("started")
 		status, err := other.Inspect(t.Context(), key)
@@ -152,7 +152,7 @@ func TestRunEndsTheCommandWhenTheLockIsLost(t *testing.T) {
 	s := redistest.Start(t)
 	other := newLocker(t, s)
 	lose := func(killAfter string) *program {
-		p := start(t, s.Addr(), ran("--lease", "9s", "--kill-after", killAfter)...)
+		p := start(t, s.Addr(), ran("--lease", "30s", "--kill-after", killAfter)...)
 		p.says("started")
 		held, err := other.ForceUnlock(t.Context(), key)
 		require.NoError(t, err)
@@ -175,7 +175,7 @@ func TestRunOutlivesTheReaderOfItsErrors(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Start(t).Addr())
 	reader, writer, err := os.Pipe()
 	require.NoError(t, err)
-	c := command(t, proxy.Addr(), ran("--lease", "9s")...)
+	c := command(t, proxy.Addr(), ran("--lease", "30s")...)
 	c.Stderr = writer
 	p := startCommand(t, c)
 	require.NoError(t, writer.Close())
@@ -198,7 +198,7 @@ func TestRunDoesNotWaitForTheReaderOfItsErrors(t *testing.T) {
 		_, err = writer.Write(make([]byte, 4096))
 	}
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
-	c := command(t, s.Addr(), ran("--lease", "9s")...)
+	c := command(t, s.Addr(), ran("--lease", "30s")...)
 	c.Stderr = writer
 	p := startCommand(t, c)
 	p.says("started")
@@ -218,7 +218,7 @@ func TestRunDoesNotWaitForTheReaderOfItsErrors(t *testing.T) {
 func TestRunLosesTheLockWhileRedisHangs(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	p := start(t, s.Addr(), ran("--lease", "9s", "--kill-after", "50ms")...)
+	p := start(t, s.Addr(), ran("--lease", "30s", "--kill-after", "50ms")...)
 	p.says("started")
 	s.Pause()
 	p.exits(statusLost)
@@ -229,7 +229,7 @@ func TestRunLosesTheLockWhileRedisHangs(t *testing.T) {
 func TestRunDoesNotWaitLongToRelease(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	p := start(t, s.Addr(), ran("--lease", "9s")...)
+	p := start(t, s.Addr(), ran("--lease", "30s")...)
 	p.says("started")
 	s.Pause()
 	p.write("exit 5").exits(5)

@@ -33,36 +33,29 @@ func column(t *testing.T, stdout string, i int) int {
 	return demotest.Number(t, stdout, `(?m)^`+strings.Repeat(` +\d+`, i)+` +(\d+)(?: +\d+)*\s*$`)
 }
 
-// requireClean also requires what a run that stood still would not print.
-func requireClean(t *testing.T, status int, stdout, stderr string) {
+// requireClean runs the example until it has printed what seen matches, which shows that there were sections and faults.
+func requireClean(t *testing.T, seen, server string) {
 	t.Helper()
-	require.NotContains(t, stderr, "WRONG", "two holders")
-	require.Zero(t, status, stdout+stderr)
-	require.NotZero(t, column(t, stdout, 0), stdout)
+	t.Parallel()
+	// A node has a tenth of the lease to answer, which is much on a busy machine, too.
+	c, out, stderr := demotest.Start(t, `(?s)`+seen, "-time", "4m", "-lease", "20s", "-lockers", "2", "-goroutines", "2", server)
+	require.NoError(t, c.Process.Signal(os.Interrupt))
+	rest, err := io.ReadAll(out)
+	require.NoError(t, err)
+	require.NoError(t, c.Wait(), stderr.String())
+	stdout := string(rest)
 	require.Equal(t, column(t, stdout, 0), column(t, stdout, 1), stdout)
 	require.Zero(t, column(t, stdout, 2), stdout)
 	require.NotZero(t, column(t, stdout, 5), "turns of faults:\n%s", stdout)
-	require.Contains(t, stdout, "away")
-	require.Contains(t, stdout, "All is well")
+	require.Contains(t, stdout, "no two were inside together")
 }
 
-// calm leaves the masters time to answer on a busy machine, as a node has a tenth of the lease.
-var calm = []string{"-time", "20s", "-lease", "5s", "-lockers", "2", "-goroutines", "2"}
-
 func TestG1_RealMasters(t *testing.T) {
-	status, stdout, stderr := demotest.Run(t, append(calm, realServer(t))...)
-	requireClean(t, status, stdout, stderr)
-	require.Contains(t, stdout, "restart guard: true")
-	require.Regexp(t, `no vote for [0-4]\.`, stdout)
+	requireClean(t, `restart guard: true.* [1-9]\d* sections.*away.*no vote for 1?\d\.`, realServer(t))
 }
 
 func TestG1_EmbeddedMasters(t *testing.T) {
-	t.Setenv("PATH", "")
-	status, stdout, stderr := demotest.Run(t, calm...)
-	requireClean(t, status, stdout, stderr)
-	require.Contains(t, stdout, "embedded servers")
-	require.Contains(t, stdout, "restart guard: false")
-	require.NotContains(t, stdout, "no vote")
+	requireClean(t, `embedded servers.*restart guard: false.* [1-9]\d* sections.*away`, "-server=")
 }
 
 // What the guard is for.
@@ -88,7 +81,7 @@ func TestServersEndWithTheProgram(t *testing.T) {
 	for _, sent := range []os.Signal{os.Interrupt, os.Kill} {
 		t.Run(sent.String(), func(t *testing.T) {
 			first := 10000 + nodes*(os.Getpid()%400)
-			c, out, stderr := demotest.Start(t, "sections,", realServer(t), "-time", "4m", "-lease", "3s", fmt.Sprint("-port=", first))
+			c, out, stderr := demotest.Start(t, "sections,", realServer(t), "-time", "4m", "-lease", "20s", fmt.Sprint("-port=", first))
 			require.NoError(t, c.Process.Signal(sent))
 			rest, err := io.ReadAll(out)
 			require.NoError(t, err)

@@ -111,7 +111,7 @@ func (k Kind) Limit() time.Duration {
 	if k.Virtual {
 		return time.Second
 	}
-	return Patience / 10
+	return Patience / 3
 }
 
 // Part runs a part of a case as a test of its own, beside others.

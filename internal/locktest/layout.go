@@ -55,7 +55,7 @@ func (l *Layout) Expires(key string, expiry time.Duration) {
 	l.t.Helper()
 	left := time.Duration(Number(l.t, l.Server, "PTTL", key)) * time.Millisecond
 	require.LessOrEqual(l.t, left, expiry)
-	require.Greater(l.t, left, expiry-5*time.Second)
+	require.Greater(l.t, left, expiry-20*time.Second)
 }
 
 // Text is the reply to a command.

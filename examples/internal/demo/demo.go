@@ -20,7 +20,7 @@ import (
 
 const (
 	numberEnv   = "HOLDFAST_EXAMPLE_PROCESS" // set in processes that Run started
-	stopTimeout = 10 * time.Second           // for a process to end by itself
+	stopTimeout = time.Minute                // for a process to end by itself
 )
 
 // ErrKilled is in the error of [Run] if the process was killed.

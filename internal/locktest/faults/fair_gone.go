@@ -163,7 +163,7 @@ func testLostInARun(t *testing.T, k locktest.Kind) {
 	for name, others := range map[string]bool{"others wait": true, "nobody waits": false} {
 		k.Part(t, name, func(t *testing.T, k locktest.Kind) {
 			const lease = 12 * time.Second
-			r := newHarness(t, k, locktest.Options{Lease: lease, Handover: ptr(lease), GrantLease: locktest.Long, WaiterTTL: 2 * time.Second})
+			r := newHarness(t, k, locktest.Options{Lease: lease, Handover: ptr(lease), GrantLease: lease, WaiterTTL: 2 * time.Second})
 			lost := r.inRun(r.Other)
 			var last <-chan locktest.Acquired
 			if others {

@@ -118,7 +118,7 @@ func testReplicasBesideSubscription(t *testing.T, k locktest.Kind) {
 func testQuorumWithoutConnection(t *testing.T, k locktest.Kind) {
 	s := k.Start(t)
 	client := s.Client(t, two)
-	locker := k.Open(t, client, locktest.Options{Lease: 15 * time.Second})
+	locker := k.Open(t, client, locktest.Options{Lease: 30 * time.Second})
 	l := locktest.Lock(t, locker, locktest.Bounded(t), "held")
 	free := takeAll(t, s, client)
 	defer free()

@@ -21,7 +21,7 @@ import (
 
 func init() {
 	register("F20_KilledBackEmpty", func(t *testing.T, k locktest.Kind) {
-		testForgotten(t, k, 2*short, func(s locktest.Topology) { s.Restart() }) // a node of a Redis Cluster is away for 2 s
+		testForgotten(t, k, short, func(s locktest.Topology) { s.Restart() })
 	})
 	register("F21_KilledBackWithItsMemory", testBackWithMemory, realServers)
 	register("F24_Flushed", func(t *testing.T, k locktest.Kind) {
@@ -29,10 +29,10 @@ func init() {
 	})
 	register("F24_KeyDeleted", func(t *testing.T, k locktest.Kind) {
 		// Longer than a key is awaited to be gone: one that was made again is found.
-		testForgotten(t, k, 24*time.Second, func(s locktest.Topology) { s.Do(t, "DEL", "k") })
+		testForgotten(t, k, short, func(s locktest.Topology) { s.Do(t, "DEL", "k") })
 	})
 	register("F31_Evicted", func(t *testing.T, k locktest.Kind) { testForgotten(t, k, short, evict(t)) }, realServers)
-	register("F22_PowerLost", func(t *testing.T, k locktest.Kind) { testForgotten(t, k, 2*short, losePower(t), writing...) }, realServers)
+	register("F22_PowerLost", func(t *testing.T, k locktest.Kind) { testForgotten(t, k, short, losePower(t), writing...) }, realServers)
 	register("F22_OneNodeLosesPower", func(t *testing.T, k locktest.Kind) {
 		testOneForgets(t, k, true, func(s locktest.Server) { losePower(t)(locktest.Topology{s}) }, writing...)
 	}, severalNodes|realServers)
@@ -42,7 +42,7 @@ func init() {
 	register("F30_HeldLocksLiveOn", testMemoryHeld, realServers, ofLocks)
 }
 
-const short = 15 * time.Second // a lease of which a test awaits the renewal
+const short = 30 * time.Second // a lease of which a test awaits the renewal
 
 // evict has Redis throw out whatever has an expiry.
 func evict(t *testing.T) func(locktest.Topology) {
