@@ -107,8 +107,8 @@ func WithObserver(o Observer) Option { return option(func(s *Settings) { s.Obser
 func WithMaxHold(d time.Duration) Option { return option(func(s *Settings) { s.MaxHold = d }) }
 
 // WithMaxWaiters bounds the waiters of one key in this locker; rwlock counts readers and writers
-// separately. Beyond that, Lock and TryLockFor fail immediately with ErrTooManyWaiters. Default 0:
-// no bound.
+// separately. Beyond that, Lock and TryLockFor fail immediately with ErrTooManyWaiters. Readers
+// that wait for the answer to the first of them are waiters, too. Default 0: no bound.
 func WithMaxWaiters(n int) Option { return option(func(s *Settings) { s.MaxWaiters = n }) }
 
 // WithMaxOutage sets how long a wait rides out a Redis that does not answer, or too few voting

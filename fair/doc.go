@@ -35,16 +35,16 @@
 // # The trust formula
 //
 //	trusted deadline of a grant = start of the first attempt of its owner's enter
-//	                              + min(grant lease, lease) − margin
+//	                              + grant lease − margin
 //
 // An owner enters only once, and Redis grants it a lock only after that. So the grant lease
 // cannot end earlier in Redis, whatever was late, lost or repeated, and no later reply and
-// no heartbeat moves the deadline. The formula takes the minimum because the first renewal
-// sets the locker's lease, which may be shorter.
+// no heartbeat moves the deadline.
 //
 // A waiter first confirms a grant if one of these is so:
-//   - more than half of min(grant lease, lease) has passed since that start: 2.5 s by default;
+//   - more than half of the grant lease has passed since that start: 2.5 s by default;
 //   - it lacks a fence, with fencing on;
+//   - the grant lease is longer than the lease, for which a holder that dies may keep the key;
 //   - it is for a fixed or capped lease, or for one with a [holdfast.Label];
 //   - a call only found that the owner holds the key, as a heartbeat does after a lost message;
 //   - its locker still knows of a hold of the key;

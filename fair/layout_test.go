@@ -23,11 +23,11 @@ func TestLayout(t *testing.T) {
 		heartbeats, counter = "holdfast_heartbeat:{sku:42}", "redisson_lock_token:{sku:42}"
 	)
 	r := locktest.NewLayout(t)
-	opts := []holdfast.Option{holdfast.WithFencing(), fair.WithWaiterTTL(time.Minute), fair.WithGrantLease(time.Minute)}
+	opts := []holdfast.Option{holdfast.WithFencing(), fair.WithWaiterTTL(time.Minute), fair.WithGrantLease(time.Minute), holdfast.WithLease(time.Minute)}
 	holder, waiter := userLocker(t, r.Client(t), opts...), userLocker(t, r.Client(t), opts...)
 	l := locktest.Lock(t, holder, t.Context(), key)
 	require.Regexp(t, "^"+locktest.OwnerPattern+"$", l.Owner())
-	r.Holds(key, l.Owner(), 1, 30*time.Second)
+	r.Holds(key, l.Owner(), 1, time.Minute)
 	require.Equal(t, strconv.FormatInt(l.Fence(), 10), r.Text("GET", counter))
 	r.Expires(counter, 7*24*time.Hour)
 	r.Only(key, counter)
@@ -47,7 +47,7 @@ func TestLayout(t *testing.T) {
 		return at - float64(time.Now().UnixMilli())
 	}
 	require.Equal(t, 1, number("ZCARD", scores))
-	require.InDelta(t, 30_000, until("ZSCORE", scores, owner), 5000)
+	require.InDelta(t, 30_000, until("ZSCORE", scores, owner), 20_000)
 	require.Equal(t, 2, number("HLEN", heartbeats)) // with the label
 	require.InDelta(t, 60_000, until("HGET", heartbeats, client), 20_000)
 	r.Expires(heartbeats, 2*time.Minute)

@@ -45,8 +45,8 @@ func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) err
 // A free key without waiters costs one round trip. A wait costs one round trip to enter;
 // the subscription and its end, once for all waiters of a key; and five times in
 // [WithWaiterTTL] a heartbeat, one for up to 50 keys. One more round trip confirms the grant of a wait
-// that took longer than half of [WithGrantLease] or of the lease, or that is for a fixed or capped
-// lease or has a [holdfast.Label]; the section on the trust formula has the other cases.
+// that took longer than half of [WithGrantLease], or that is for a fixed or capped lease or has a
+// [holdfast.Label]; the section on the trust formula has the other cases.
 func (l *Locker) Lock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
 	return l.engine.Lock(ctx, key, opts...)
 }

@@ -35,8 +35,9 @@ func WithWaiterTTL(d time.Duration) holdfast.Option {
 
 // WithGrantLease sets the length of the lease that comes with a grant. The waiter then
 // renews it to the lease that it asked for; a waiter that has died unnoticed holds up those
-// behind it for that long. Default 5 s, or WithWaiterTTL if that is longer; at least
-// WithWaiterTTL, in whole milliseconds.
+// behind it for that long. If it is longer than the lease of the locker, a grant costs one more
+// call. Default 5 s, or WithWaiterTTL if that is longer; at least WithWaiterTTL, in whole
+// milliseconds.
 func WithGrantLease(d time.Duration) holdfast.Option {
 	return settings.Own[own]{Name: "fair.WithGrantLease", Set: func(o *own) { o.grantLease = &d }}
 }

@@ -35,13 +35,20 @@ func (l *Lease) Deadline() time.Time {
 // Alive reports whether the lease is held: watched, not ended, not forgotten, and its trusted deadline lies ahead. It
 // reads the clock itself, so it is not true for longer than that even if the scheduler is late or stopped. Once
 // false it stays false. Alive may be called concurrently with everything.
-func (l *Lease) Alive() bool {
+func (l *Lease) Alive() bool { return l.until.Load() > 0 && l.aliveAt(time.Since(*l.origin)) }
+
+// AliveAt is Alive for a caller that has just read the clock, with its monotonic reading.
+func (l *Lease) AliveAt(now time.Time) bool {
+	return l.until.Load() > 0 && l.aliveAt(now.Sub(*l.origin))
+}
+
+func (l *Lease) aliveAt(now time.Duration) bool {
 	for {
 		until := l.until.Load()
 		if until <= 0 {
 			return false
 		}
-		if int64(time.Since(*l.origin)) < until {
+		if int64(now) < until {
 			return true
 		}
 		if l.until.CompareAndSwap(until, -until) {

@@ -18,7 +18,8 @@ type Bounds struct {
 
 type shared struct {
 	context.Context
-	made time.Time
+	parent context.Context // the same with its deadline hidden, for those that end earlier
+	made   time.Time
 }
 
 // hidden ends at its deadline but does not show it. rueidis runs a lone call that has a
@@ -40,16 +41,18 @@ func After(base context.Context, d time.Duration) context.Context {
 }
 
 // Context returns the context of a call that no caller can cancel.
-func (b *Bounds) Context() context.Context {
+func (b *Bounds) Context() context.Context { return b.now() }
+
+func (b *Bounds) now() *shared {
 	current := b.current.Load()
 	if current != nil && time.Since(current.made) < b.Timeout/4 {
 		return current
 	}
 	ctx, cancel := context.WithTimeout(b.Base, b.Timeout+b.Timeout/4)
 	context.AfterFunc(ctx, cancel)
-	next := &shared{Context: ctx, made: time.Now()}
+	next := &shared{Context: ctx, parent: hidden{ctx}, made: time.Now()}
 	if b.Hidden {
-		next.Context = hidden{ctx}
+		next.Context = next.parent
 	}
 	if !b.current.CompareAndSwap(current, next) {
 		cancel()
@@ -63,7 +66,7 @@ func (b *Bounds) ContextFor(caller context.Context) (ctx context.Context, done f
 	if caller.Done() == nil {
 		return b.Context(), func() {}
 	}
-	ctx, cancel := context.WithCancel(HideDeadline(b.Context()))
+	ctx, cancel := context.WithCancel(b.now().parent)
 	stop := context.AfterFunc(caller, cancel)
 	return ctx, func() { stop(); cancel() }
 }
@@ -71,11 +74,11 @@ func (b *Bounds) ContextFor(caller context.Context) (ctx context.Context, done f
 // ContextAfter is Context that also ends when both an earlier Context and the caller's have ended. done
 // must be called.
 func (b *Bounds) ContextAfter(earlier, caller context.Context) (ctx context.Context, done func()) {
-	ctx = b.Context()
-	if ctx == earlier {
-		return ctx, func() {}
+	now := b.now()
+	if now == earlier {
+		return now, func() {}
 	}
-	ctx, cancel := context.WithCancel(HideDeadline(ctx))
+	ctx, cancel := context.WithCancel(now.parent)
 	stop := context.AfterFunc(earlier, func() {
 		leave := context.AfterFunc(caller, cancel)
 		context.AfterFunc(ctx, func() { leave() })

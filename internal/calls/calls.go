@@ -59,6 +59,9 @@ func (c *Calls) Now() time.Duration { return time.Since(c.origin) }
 // At is t as a time of Now.
 func (c *Calls) At(t time.Time) time.Duration { return t.Sub(c.origin) }
 
+// Time is a time of Now as one that others know, too.
+func (c *Calls) Time(now time.Duration) time.Time { return c.origin.Add(now) }
+
 // TryGo runs f in the background with a bounded context. Close waits for it. After Close, TryGo
 // does nothing and returns false.
 func (c *Calls) TryGo(f func(context.Context)) bool {

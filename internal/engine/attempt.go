@@ -8,7 +8,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
-	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/watchdog"
@@ -142,7 +141,7 @@ func (e *Engine) Adopt(k *Key, a Attempt, w *Waiter) *holdfast.Lease {
 // held. Another hold is lost: Redis has granted the key to h's owner since.
 func (e *Engine) Occupy(h *Hold, w *Waiter) *holdfast.Lease {
 	for old := range h.Key.holds() {
-		e.revoke(old, errs.Lost(watchdog.ErrNotOurs))
+		e.revoke(old, watchdog.ErrNotOurs)
 	}
 	return e.install(h, holdfast.ByGrant, w.Since)
 }

@@ -1,6 +1,10 @@
 package engine
 
-import "github.com/holdfast-go/holdfast/internal/planted"
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/planted"
+)
 
 // Local handover: when a section ends while others of the same process wait, the next
 // waiter gets a section in the same hold, without a call to Redis. Trusted deadline,
@@ -16,9 +20,9 @@ import "github.com/holdfast-go/holdfast/internal/planted"
 //   - when the fences reserved for the hold are used up, or the clock does not let the next one be used.
 //
 // The key's mutex is held. The caller unlocks it, which notifies the listeners of the old section. Then it sends
-// the lease of the new one to w.
-func (e *Engine) handover(k *Key, h *Hold) (w *Waiter, s *section) {
-	if e.SharedHolds || h.pinned || !h.isDefault && !planted.HandoverAny || e.Calls.Now()-h.granted >= e.LocalHandover || !h.fences().ready(e.Calls, h.granted) {
+// the lease of the new one to w. now is the time, by Calls.Now, that the caller has read.
+func (e *Engine) handover(k *Key, h *Hold, now time.Duration) (w *Waiter, s *section) {
+	if e.SharedHolds || h.pinned || !h.isDefault && !planted.HandoverAny || now-h.granted >= e.LocalHandover || !h.fences().ready(e.Calls, h.granted) {
 		return nil, nil
 	}
 	if w = e.discipline.Next(k, h); w == nil {

@@ -158,32 +158,34 @@ func (h *Hold) outlived(why error) bool {
 func (e *Engine) lose(h *Hold, why error) {
 	k := h.Key
 	k.Lock()
+	defer k.Unlock()
 	mine := k.has(h)
-	news := e.revoke(h, errs.Lost(why))
+	e.revoke(h, why)
 	if mine {
 		e.discipline.Settle(k)
 	}
-	k.Unlock()
-	if news {
-		level := slog.LevelWarn
-		if why == watchdog.ErrFixedLease { // as its caller asked
-			level = slog.LevelInfo
-		}
-		e.Logger.Log(context.Background(), level, "holdfast: lease lost", "key", errs.Quote(e.KeyOf(k.Name)), "reason", why)
-	}
 }
 
-// revoke is lose with the key's mutex held, and does not settle the key. It reports whether a
-// section was alive until now.
-func (e *Engine) revoke(h *Hold, reason error) (news bool) {
+// revoke is lose with the key's mutex held, and does not settle the key.
+func (e *Engine) revoke(h *Hold, why error) {
+	k := h.Key
 	h.watchdog.Forget(h)
 	h.lost = true
-	news = h.cancel(reason)
-	if k := h.Key; k.remove(h) {
+	if h.cancel(errs.Lost(why)) {
+		k.notices = append(k.notices, notice{why: why, hold: h})
+	}
+	if k.remove(h) {
 		e.discipline.HoldLost(k, h)
 		e.backend.Abandoned(k.Name, h.Owner)
 	}
-	return news
+}
+
+func (e *Engine) logLoss(h *Hold, why error) {
+	level := slog.LevelWarn
+	if why == watchdog.ErrFixedLease { // as its caller asked
+		level = slog.LevelInfo
+	}
+	e.Logger.Log(context.Background(), level, "holdfast: lease lost", "key", errs.Quote(e.KeyOf(h.Key.Name)), "reason", why)
 }
 
 // Terms are what a caller asks of an outermost hold. They have four fields, as Go keeps a

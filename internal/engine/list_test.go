@@ -49,7 +49,7 @@ func (s shelves) InspectEach(_ context.Context, names []string) (replies []wire.
 	return replies, nil
 }
 
-var errDenied = wire.CheckKey("")
+var errDenied = errors.New("denied")
 
 // A key is listed once, wherever it is found again. The failure of a key or of a server names it,
 // and does not hide the others.
@@ -76,7 +76,7 @@ func TestListOfServers(t *testing.T) {
 		}
 		require.Equal(t, []string{"a", "b", "c", "d", "e"}, keys)
 		require.Len(t, failed, 2)
-		require.EqualError(t, failed[0], `holdfast: inspect "denied": key is empty`)
+		require.EqualError(t, failed[0], `holdfast: inspect "denied": outcome unknown: denied`)
 		require.ErrorIs(t, failed[1], holdfast.ErrUnknown)
 		require.EqualError(t, failed[1], `holdfast: list "*": B: outcome unknown: no answer in time`)
 

@@ -37,7 +37,8 @@ func (en *entry) unlock(ctx context.Context) error {
 		return cause
 	}
 	// Close has not passed here: it would have ended the section.
-	if !h.Alive() { // the watchdog, which would end it, is late
+	now := e.Calls.Now()
+	if !h.AliveAt(e.Calls.Time(now)) { // the watchdog, which would end it, is late
 		why := h.Reason()
 		e.Calls.Begin()
 		k.Unlock()
@@ -55,11 +56,11 @@ func (en *entry) unlock(ctx context.Context) error {
 		e.observer.ended(en, held, err)
 		return err
 	}
-	return en.unlockLast(ctx)
+	return en.unlockLast(ctx, now)
 }
 
-// unlockLast ends the section with its last entry. The key's mutex is held; unlockLast unlocks it.
-func (en *entry) unlockLast(ctx context.Context) error {
+// unlockLast ends the section with its last entry, at a time of Calls.Now. The key's mutex is held; unlockLast unlocks it.
+func (en *entry) unlockLast(ctx context.Context, now time.Duration) error {
 	s, k := en.section, en.key()
 	h, e := s.hold, k.engine
 	held := e.observer.held(en)
@@ -70,7 +71,7 @@ func (en *entry) unlockLast(ctx context.Context) error {
 		k.Unlock()
 		return nil
 	}
-	if w, next := e.handover(k, h); w != nil {
+	if w, next := e.handover(k, h, now); w != nil {
 		e.observer.ended(en, held, nil)
 		e.observer.acquired(&next.first, holdfast.ByHandover, w.Since)
 		k.Unlock()
@@ -104,6 +105,9 @@ func (e *Engine) release(ctx context.Context, k *Key, h *Hold) error {
 	done, permanent := outcome == wire.Done, outcome == wire.Refused && wire.Permanent(err)
 	if done || permanent {
 		k.released(h)
+	}
+	if permanent {
+		e.discipline.HoldLost(k, h)
 	}
 	e.discipline.AfterRelease(k, r.reply)
 	k.EndCall()

@@ -88,7 +88,7 @@ func (en *entry) notify(why error) {
 		if why != holdfast.ErrReleased { // each Do ends with it, and must not allocate
 			why = errs.Of("lease of", en.Key(), why)
 		}
-		k.notices = append(k.notices, notice{l, why})
+		k.notices = append(k.notices, notice{to: l, why: why})
 		en.listeners = &listeners{done: l.done}
 	}
 }

@@ -9,7 +9,7 @@ import (
 const Stripes = 64
 
 // stripe guards a part of the keys and all their state. Its Unlock also notifies the
-// listeners of the entries that ended while the mutex was held, so that no caller can forget to.
+// listeners of the entries that ended while the mutex was held, and logs losses, so that no caller can forget to.
 type stripe struct {
 	engine  *Engine // immutable
 	index   int     // among those of the engine; immutable
@@ -26,7 +26,11 @@ func (st *stripe) Unlock() {
 	st.notices = nil
 	st.mu.Unlock()
 	for _, n := range notices {
-		n.to.notify(n.why)
+		if n.to != nil {
+			n.to.notify(n.why)
+		} else {
+			st.engine.logLoss(n.hold, n.why)
+		}
 	}
 }
 
@@ -45,10 +49,11 @@ func (e *Engine) With(name string, f func(k *Key)) {
 	}
 }
 
-// notice says why an entry has ended, to listeners that have yet to learn of it.
+// notice says why an entry has ended, to listeners that have yet to learn of it; or why a hold was lost, to the log.
 type notice struct {
-	to  *listeners
-	why error
+	to   *listeners // nil: the log
+	why  error
+	hold *Hold
 }
 
 // listeners are told when an entry ends.

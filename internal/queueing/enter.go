@@ -103,7 +103,7 @@ func (q *queue) noteState(t *ticket, state wire.OwnerState) {
 		t.entered = true
 	case wire.Holding:
 		t.entered = true
-		q.toConfirm(t)
+		q.toConfirm(t, wire.Grant{})
 	case wire.Gone:
 		q.requeue(t)
 	}

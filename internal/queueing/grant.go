@@ -30,7 +30,7 @@ func (d *queued) routeGrant(name string, reply wire.FairReply, byMessage bool) {
 		if q := queueOf(k); q != nil {
 			q.foreign = q.foreign || byMessage
 			if t := q.tickets[reply.Grant.Owner]; t != nil && byMessage && d.config.ConfirmGrants {
-				q.toConfirm(t)
+				q.toConfirm(t, reply.Grant)
 			} else {
 				q.noteGrant(reply)
 			}
@@ -67,11 +67,11 @@ func (q *queue) noteGrant(reply wire.FairReply) {
 		if !q.key.Closed() && q.in.unwanted(q.key, g.Owner) { // given up, yet granted; Close gives up all owners
 			q.leave(g.Owner, true, g.Lease)
 		}
-	case g.Lease == 0: // a holder that was only found
-		q.toConfirm(t)
 	case t.confirming:
-	case q.key.Held(), !q.trusted(t, g): // two grants may arrive in the wrong order
-		q.toConfirm(t)
+	case g.Lease == 0, // a holder that was only found
+		q.key.Held(), // two grants may arrive in the wrong order
+		!q.trusted(t, g):
+		q.toConfirm(t, g)
 	default:
 		q.grant(t, g)
 	}
@@ -82,8 +82,9 @@ func (q *queue) noteGrant(reply wire.FairReply) {
 // later reply moves that.
 func (q *queue) trusted(t *ticket, g wire.Grant) bool {
 	e := q.in.engine
-	early := time.Since(t.start) < min(g.Lease, e.Lease)/2
+	early := time.Since(t.start) < g.Lease/2
 	return (early || planted.TrustFromGrant) &&
+		g.Lease <= e.Lease && // otherwise Redis would keep the key of a holder that dies for longer than its lease
 		e.Replicas == 0 && // otherwise the confirmation waits for them
 		t.w.Terms.Default() && // the grant has the lease and the label of the locker, not those of the call
 		(g.Fence > 0 || !e.Fencing) // if Redis could not count, the confirmation says why
@@ -91,7 +92,7 @@ func (q *queue) trusted(t *ticket, g wire.Grant) bool {
 
 // grant makes a waiter the holder.
 func (q *queue) grant(t *ticket, g wire.Grant) {
-	w, terms := t.w, engine.Terms{Lease: min(g.Lease, q.in.engine.Lease)}
+	w, terms := t.w, engine.Terms{Lease: g.Lease}
 	if planted.TrustFromGrant {
 		t.start = time.Now()
 	}
@@ -112,12 +113,12 @@ func (q *queue) occupy(t *ticket, w *engine.Waiter, terms engine.Terms, start ti
 
 // toConfirm ends a wait with a grant that the waiter's goroutine confirms, unless the wait
 // has already ended that way.
-func (q *queue) toConfirm(t *ticket) {
+func (q *queue) toConfirm(t *ticket, g wire.Grant) {
 	if t.confirming {
 		return
 	}
 	w := t.w
-	t.confirming, t.lease = true, w.Terms.Lease
+	t.confirming, t.lease, t.fence = true, w.Terms.Lease, g.Fence
 	t.w, w.State = nil, nil
 	q.key.Offer(w, t)
 }
@@ -140,7 +141,7 @@ func (t *ticket) Confirm(ctx context.Context, w *engine.Waiter) (_ *holdfast.Lea
 		err := d.engine.RideOut(ctx, true, func(ctx context.Context) (err error) {
 			start = time.Now()
 			reply, err = calls.DetachedNoted(ctx, d.engine.Calls, k.Name, func(ctx context.Context) (wire.AcquireReply, error) {
-				return d.backend.Confirm(ctx, k.Name, t.owner, lease)
+				return d.backend.Confirm(ctx, k.Name, t.owner, lease, t.fence)
 			})
 			if err == nil && reply.OK && time.Since(start) >= lease-watchdog.Margin(lease) {
 				return engine.ErrTooLate

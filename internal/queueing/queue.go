@@ -69,6 +69,7 @@ type ticket struct {
 	doubt      bool                 // an attempt to enter without an answer may still arrive
 	confirming bool                 // Redis has granted it the key, and its waiter asks whether that still stands
 	lease      time.Duration        // that the confirmation asks for
+	fence      int64                // the first number that came with the grant; 0: none
 }
 
 // leaver is an owner to be given up.

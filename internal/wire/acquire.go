@@ -68,7 +68,7 @@ func (r *Redis) AcquireEach(ctx context.Context, f Fencing, asks []AcquireReques
 
 // acquireInput adds to the input what acquire is sent.
 func (r *Redis) acquireInput(in input, s sentFencing, a AcquireRequest) input {
-	in.check(checkHold(a.Key, a.Owner, a.Lease))
+	in.check(checkHold(a.Owner, a.Lease))
 	in.keys, in.args = append(in.keys, a.Key, tombstone(a.Key, a.Owner)), append(in.args, a.Owner, millis(a.Lease), r.one)
 	return in.fenced(s, a.Key)
 }
@@ -96,7 +96,7 @@ func (r *Redis) AcquireAll(ctx context.Context, keys, owners []string, lease tim
 	}
 	args := make([]string, 0, 3*len(keys)+2)
 	for i, key := range keys {
-		if err := checkHold(key, owners[i], lease); err != nil {
+		if err := checkHold(owners[i], lease); err != nil {
 			return false, err
 		}
 		if r.BySlot() && cluster.Slot(key) != cluster.Slot(keys[0]) {

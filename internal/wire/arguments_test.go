@@ -37,6 +37,7 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 		wrong("counter expiry", acquire, three, ownA, "1000", "1", "1", v)
 		wrong("counter expiry", quorumFence, two, ownA, "1", v)
 		wrong("last fence", fairRelease, all, settings, ofA(1), v)
+		wrong("first fence", fairConfirm, all, settings, ofA(1), "1000", v)
 	}
 	for _, v := range append(bad, "0") {
 		wrong("lease", acquire, two, ownA, v)
@@ -44,7 +45,7 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 		wrong("lease", acquireAll, two, v, "1", ownA)
 		wrong("lease", renew, one, v, ownA)
 		wrong("lease", fairAcquire, stone, settings, ofA(1), v)
-		wrong("lease", fairConfirm, all, settings, ofA(1), v)
+		wrong("lease", fairConfirm, all, settings, ofA(1), v, "0")
 		wrong("lease", quorumRenew, marked, v, ownA, "0")
 		wrong("lease", *acquire.each, two, "2", ownA, v)
 		wrong("lease", *acquire.each, three, "3", ownA, v, "1", "1", "0")
@@ -116,7 +117,7 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 		wrong("settings", fairAcquire, stone, s, ofA(2), "1000")
 		wrong("settings", fairEnter, stone, s, ofA(2))
 		wrong("settings", fairLeave, stone, s, ofA(2))
-		wrong("settings", fairConfirm, all, s, ofA(2), "1000")
+		wrong("settings", fairConfirm, all, s, ofA(2), "1000", "0")
 		wrong("settings", fairHeartbeat, all, s, clientA, "1", "00", ofA(2), "1000")
 		wrong("settings", fairForceRelease, all, s)
 	}
@@ -142,19 +143,6 @@ func TestDoneContextSendsNothing(t *testing.T) {
 	}
 }
 
-func TestF8_BadKeys(t *testing.T) {
-	for _, f := range families {
-		for name, call := range f.calls {
-			if slices.Contains([]string{"renew", "heartbeat", "write fence", "check", "check vote", "run id"}, name) {
-				continue // their keys were acquired, or they have none
-			}
-			for _, key := range []string{"", long(1025), "{k}", queue("k"), marker} {
-				requireRefused(t, "key", call(unconnected().wants(t, key, ofA(1))), name)
-			}
-		}
-	}
-}
-
 func TestF8_BadArguments(t *testing.T) {
 	c, ctx := unconnected(), bounded(t)
 	n, f := c.Redis, c.fair
@@ -169,7 +157,7 @@ func TestF8_BadArguments(t *testing.T) {
 		ask := []AcquireRequest{{"k", owner, d}}
 		refused(what, errOf(n.Acquire(ctx, Fencing{}, ask[0])), errOf(n.Acquire(ctx, fencingHour, ask[0])),
 			errOf(n.AcquireAll(ctx, []string{"k"}, []string{owner}, d)), n.AcquireEach(ctx, Fencing{}, ask, make([]Result[AcquireReply], 1)),
-			errOf(f.Acquire(ctx, ask[0])), errOf(f.Confirm(ctx, "k", owner, d)), f.AcquireEach(ctx, ask, make([]Result[AcquireReply], 1)),
+			errOf(f.Acquire(ctx, ask[0])), errOf(f.Confirm(ctx, "k", owner, d, 0)), f.AcquireEach(ctx, ask, make([]Result[AcquireReply], 1)),
 			n.AcquireVoted(ctx, nil, false, ask, make([]NodeReply, 1)), n.AcquireVoted(ctx, c.vote, true, ask, make([]NodeReply, 1)))
 	}
 	hold("owner", "", lease)
@@ -180,7 +168,6 @@ func TestF8_BadArguments(t *testing.T) {
 	}
 	require.NoError(t, checkLease(100*time.Millisecond))
 	require.NoError(t, checkLease(100*365*24*time.Hour))
-	require.NoError(t, CheckKey(long(1024)))
 	for _, f := range []Fencing{{Reserve: -1}, {Reserve: 1e9}, {Reserve: 1, Expiry: -1}, {Reserve: 1, Expiry: time.Microsecond}} {
 		ask := AcquireRequest{"k", ownA, lease}
 		refused("fence", errOf(n.Acquire(ctx, f, ask)), n.AcquireEach(ctx, f, []AcquireRequest{ask}, make([]Result[AcquireReply], 1)))

@@ -24,7 +24,8 @@ func TestF27_AReplicaEndsNoHold(t *testing.T) {
 	s, n := start(t)
 	s.Do(t, "REPLICAOF", "127.0.0.1", "1")
 	ctx, keys, owners := bounded(t), []string{"k"}, []string{ofA(1)}
-	entries := Entries{Count: 2}
+	entries, own := Entries{Count: 2}, ReleaseRequest{Key: "k", Owner: ofA(1), Notify: true}
+	doubtful := ReleaseRequest{Key: "k", Owner: ofA(1), Doubt: true}
 	p, rw, f := NewSemaphore(n, 3), NewRWLock(n, clientA), NewFair(n, settingsOf(clientA))
 	renews := func(renew func(context.Context, time.Duration, []string, []string, []watchdog.Answer) error) error {
 		answers := make([]watchdog.Answer, 1)
@@ -40,7 +41,16 @@ func TestF27_AReplicaEndsNoHold(t *testing.T) {
 		"set entries":           errOf(n.SetEntries(ctx, "k", ofA(1), entries)),
 		"semaphore set entries": errOf(p.SetEntries(ctx, "k", ofA(1), entries)),
 		"rwlock set entries":    errOf(rw.SetEntries(ctx, "k", ofA(1), entries)),
-		"confirm":               errOf(f.Confirm(ctx, "k", ofA(1), lease)),
+		"confirm":               errOf(f.Confirm(ctx, "k", ofA(1), lease, 0)),
+		"release":               errOf(n.Release(ctx, own)),
+		"semaphore release":     errOf(p.Release(ctx, own)),
+		"fair release":          errOf(f.Release(ctx, FairReleaseRequest{ReleaseRequest: own})),
+		"rwlock release":        errOf(rw.Release(ctx, RWLockReleaseRequest{ReleaseRequest: own})),
+		"undo of a reader":      errOf(rw.Release(ctx, RWLockReleaseRequest{ReleaseRequest: doubtful})),
+		"force":                 errOf(n.ForceRelease(ctx, "k")),
+		"semaphore force":       errOf(p.ForceRelease(ctx, "k")),
+		"fair force":            errOf(f.ForceRelease(ctx, "k")),
+		"rwlock force":          errOf(rw.ForceRelease(ctx, "k")),
 	} {
 		require.Equal(t, Unavailable, OutcomeOf(err), "%s: %v", name, err)
 	}
@@ -119,6 +129,7 @@ func (r *harness) refuses(name, command, found string, call func() error) bool {
 	case strings.HasPrefix(about, "leave") && (command == "hdel" || command == "exists"): // the error is about the hold
 		require.NotContains(r.t, r.waiting(), ofA(1), about)
 	case name == "acquire each" && found == "written": // its other reader is beside the writer
+	case name == "release each" && found == "written": // the writer, its other owner, is released
 	case found == "readers died" && after["k"] == "": // they had been removed
 	case found == "expired" && after["k"] != "": // the probe had served a waiter before it failed
 		require.Regexp(r.t, "^(acquire|heartbeat)", about)

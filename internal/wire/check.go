@@ -25,9 +25,6 @@ func unsent(err error) error {
 
 func refuse(format string, args ...any) error { return notSent{errs.Invalid(format, args...)} }
 
-// CheckKey is [check.Key].
-func CheckKey(key string) error { return unsent(check.Key(key)) }
-
 // checkLease is [check.Lease].
 func checkLease(d time.Duration) error {
 	if err := check.Lease(d); err != nil {
@@ -36,10 +33,7 @@ func checkLease(d time.Duration) error {
 	return nil
 }
 
-func checkHold(key, owner string, lease time.Duration) error {
-	if err := CheckKey(key); err != nil {
-		return err
-	}
+func checkHold(owner string, lease time.Duration) error {
 	if owner == "" {
 		return refuse("owner is empty")
 	}

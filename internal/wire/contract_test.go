@@ -110,7 +110,7 @@ func TestNamesOfAllScripts(t *testing.T) {
 	for _, calls := range record(t) {
 		for _, call := range calls {
 			for _, name := range call.keys {
-				require.Equal(t, name == "k", CheckKey(name) == nil, name)
+				require.Equal(t, name == "k", check.Key(name) == nil, name)
 				prefix, _, _ := strings.Cut(name, ":")
 				refused[prefix] = true
 			}

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -64,9 +63,7 @@ func NewFair(redis *Redis, s FairSettings) *Fair {
 const fairKeys = 5
 
 // commonInput adds to the input what all scripts are sent for a key, the tombstones of some owners, and more args.
-// wrong is why that is not sent.
-func (f *Fair) commonInput(in input, wrong error, key string, stones []string, more ...string) input {
-	in.check(wrong)
+func (f *Fair) commonInput(in input, key string, stones []string, more ...string) input {
 	in.keys = appendFairKeys(slices.Grow(in.keys, fairKeys+2*len(stones)+1), key) // Enter and Leave send these owners as well
 	for _, owner := range stones {
 		in.keys = append(in.keys, tombstone(key, owner))
@@ -106,7 +103,8 @@ func (f *Fair) AcquireEach(ctx context.Context, asks []AcquireRequest, results [
 }
 
 func (f *Fair) acquireInput(in input, a AcquireRequest) input {
-	return f.commonInput(in, checkHold(a.Key, a.Owner, a.Lease), a.Key, []string{a.Owner}, a.Owner, millis(a.Lease), f.redis.one)
+	in.check(checkHold(a.Owner, a.Lease))
+	return f.commonInput(in, a.Key, []string{a.Owner}, a.Owner, millis(a.Lease), f.redis.one)
 }
 
 // OwnerState is the state of an owner that enters a queue.
@@ -136,7 +134,7 @@ type EnterReply struct {
 // waits keeps its place. Ahead is how far Heartbeat must keep their scores ahead of the server's
 // clock.
 func (f *Fair) Enter(ctx context.Context, key string, owners ...string) (EnterReply, error) {
-	in := f.commonInput(forOne(), CheckKey(key), key, owners, owners...)
+	in := f.commonInput(forOne(), key, owners, owners...)
 	in.args[0] = f.labelled
 	m, err := f.redis.run(ctx, fairEnter, in)
 	return parseEntered(m, err, len(owners))
@@ -172,7 +170,8 @@ func (f *Fair) releaseInput(in input, h FairReleaseRequest) input {
 	if h.Doubt {
 		stones = []string{h.Owner}
 	}
-	in = f.commonInput(in, cmp.Or(CheckKey(h.Key), checkLastFence(h.LastFence)), h.Key, stones, h.Owner, decimal(h.LastFence))
+	in.check(checkLastFence(h.LastFence))
+	in = f.commonInput(in, h.Key, stones, h.Owner, decimal(h.LastFence))
 	in.args = append(in.args, h.Served...)
 	return in
 }
@@ -196,22 +195,24 @@ func (f *Fair) LeaveEach(ctx context.Context, asks []LeaveRequest, results []Res
 }
 
 func (f *Fair) leaveInput(in input, l LeaveRequest) input {
-	in = f.commonInput(in, CheckKey(l.Key), l.Key, l.InDoubt, l.InDoubt...)
+	in = f.commonInput(in, l.Key, l.InDoubt, l.InDoubt...)
 	in.args = append(in.args, l.Others...)
 	return in
 }
 
-// Confirm sets the lease of an owner that was granted key to lease from now and
-// reserves a fence number. OK is false if the owner does not hold key. It may be
-// repeated, and gets a larger number then.
-func (f *Fair) Confirm(ctx context.Context, key, owner string, lease time.Duration) (AcquireReply, error) {
-	return f.redis.runAcquire(ctx, parseConfirmed, fairConfirm, f.commonInput(forOne(), checkHold(key, owner, lease), key, nil, owner, millis(lease)))
+// Confirm sets the lease of an owner that was granted key to lease from now. Its fence number is
+// the first that came with the grant or, if that is 0, a new one. OK is false if the owner does not hold
+// key. It may be repeated, and may get a larger number then.
+func (f *Fair) Confirm(ctx context.Context, key, owner string, lease time.Duration, first int64) (AcquireReply, error) {
+	in := forOne()
+	in.check(checkHold(owner, lease))
+	return f.redis.runAcquire(ctx, parseConfirmed, fairConfirm, f.commonInput(in, key, nil, owner, millis(lease), decimal(first)))
 }
 
 // ForceRelease frees key from any holder, and gives it to the next waiter; see
 // [Redis.ForceRelease].
 func (f *Fair) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
-	return parseBool(f.redis.run(ctx, fairForceRelease, f.commonInput(forOne(), CheckKey(key), key, nil)))
+	return parseBool(f.redis.run(ctx, fairForceRelease, f.commonInput(forOne(), key, nil)))
 }
 
 // Waiter is an owner in the queue of a key.
@@ -223,7 +224,7 @@ type Waiter struct {
 
 // Queue returns the waiters of key, in order, the dead included.
 func (f *Fair) Queue(ctx context.Context, key string) ([]Waiter, error) {
-	values, err := array(f.redis.invokeFor(ctx, key, fairQueue, 2, queue(key), check.Named(check.HeartbeatsPrefix, key)))
+	values, err := array(f.redis.invoke(ctx, fairQueue, 2, queue(key), check.Named(check.HeartbeatsPrefix, key)))
 	if err != nil || len(values)%3 != 0 {
 		return nil, unexpected(err)
 	}

@@ -198,13 +198,41 @@ func TestG10_FencesOfGrants(t *testing.T) {
 	require.Equal(t, []string{ofB(2)}, released(10, ofA(2)).Members)
 	r.s.Do(t, "DEL", token)
 	released(1, ofB(1), ofB(2))
-	a := must(r.of(ofC(1)).Confirm(bounded(t), "k", ofC(1), lease))(t)
+	a := must(r.of(ofC(1)).Confirm(bounded(t), "k", ofC(1), lease, 0))(t)
 	reserves(1, a.Fence, a.FenceEnd)
 	r.waits(ofA(3))
 	last += 3_600_000_000
 	r.s.Do(t, "SET", token, decimal(last)) // ahead of the clock
 	ahead := last
 	require.Equal(t, ahead+1, released(1, ofC(1)).Fence)
+}
+
+// A hold that is confirmed has the first number that came with its grant, and gives back the others. A grant
+// that cannot be sent reserves none.
+func TestG10_NumbersOfGrantsThatAreNotTrusted(t *testing.T) {
+	r := newHarness(t, fencing(10), func(s *FairSettings) { s.Members = 3 })
+	r.acquire(ofA(1))
+	r.waits(ofB(1), ofB(2), ofC(1), ofC(2))
+	r.release(ofA(1))
+	_, message, _ := strings.Cut(r.messages()[0], " ")
+	g, ok := ParseGrant("k", message)
+	require.True(t, ok)
+	require.Equal(t, g.Fence+9, g.FenceEnd)
+	confirm := func(first int64) AcquireReply {
+		t.Helper()
+		return must(r.of(ofB(1)).Confirm(bounded(t), "k", ofB(1), lease, first))(t)
+	}
+	for range 2 { // repeated
+		require.Equal(t, AcquireReply{OK: true, Fence: g.Fence, FenceEnd: g.Fence}, confirm(g.Fence))
+		require.Equal(t, g.Fence, number(t, r.s, "GET", token))
+	}
+	require.Greater(t, confirm(0).Fence, g.Fence)
+
+	r.s.Do(t, "CLIENT", "KILL", "TYPE", "pubsub")
+	last := number(t, r.s, "GET", token)
+	r.release(ofB(1), ofB(2))
+	r.requireFree()
+	require.Equal(t, last, number(t, r.s, "GET", token))
 }
 
 // The number of a quorum raises the counter of a node, by the holder's word, and is given back

@@ -40,9 +40,6 @@ func (r *Redis) SetEntries(ctx context.Context, key, owner string, entries Entri
 
 // setEntries runs a script of that kind. keys are the key itself and what else it is given.
 func (r *Redis) setEntries(ctx context.Context, s script, entries Entries, owner string, keys ...string) (ours bool, err error) {
-	if err := CheckKey(keys[0]); err != nil {
-		return false, err
-	}
 	if entries.Count < 1 || entries.Count > 999_999_999 {
 		return false, refuse("entries: %d is not from 1 to 999999999", entries.Count)
 	}
@@ -55,5 +52,5 @@ func (r *Redis) setEntries(ctx context.Context, s script, entries Entries, owner
 
 // Inspect returns the state of key. Its Key is empty, as users know the key without a prefix.
 func (r *Redis) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
-	return parseStatus(r.invokeFor(ctx, key, inspect, 1, key))
+	return parseStatus(r.invoke(ctx, inspect, 1, key))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/check"
 )
 
 // Scan reads the names of what may be locks, on one server.
@@ -71,7 +72,7 @@ func (r *Redis) scan(server string, client rueidis.Client, match, of string) Sca
 			return Page{}, r.callError(ctx, 0, err)
 		}
 		return Page{slices.DeleteFunc(reply.Elements, func(name string) bool {
-			return CheckKey(name) != nil || r.BySlot() && !oneSlot(name)
+			return check.Key(name) != nil || r.BySlot() && !oneSlot(name)
 		}), reply.Cursor}, nil
 	}}
 }

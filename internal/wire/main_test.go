@@ -2,7 +2,6 @@ package wire
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"time"
 
@@ -112,5 +111,3 @@ repeat
   if ms == after[1] * 1000 + math.floor(after[2] / 1000) then return left < 0 and left or ms + left end
 until false`, "1", key)
 }
-
-func long(n int) string { return strings.Repeat("x", n) }

@@ -91,7 +91,7 @@ func (o *onRedis) Scans(ctx context.Context, match string) ([]Scan, error) {
 // read/write lock, the writer, or else a reader. Those that wait for a fair lock include the dead.
 func (o *onRedis) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
 	keys := o.keys(key)
-	return o.parse(o.redis.invokeFor(ctx, key, o.inspect, len(keys), keys...))
+	return o.parse(o.redis.invoke(ctx, o.inspect, len(keys), keys...))
 }
 
 // InspectEach is like that of [Redis].
@@ -162,14 +162,6 @@ func (r *Redis) invoke(ctx context.Context, s script, keys int, args ...string) 
 		r.redial(ctx)
 	}
 	return reply, err
-}
-
-// invokeFor is invoke for a key, which it checks.
-func (r *Redis) invokeFor(ctx context.Context, key string, s script, keys int, args ...string) (rueidis.RedisMessage, error) {
-	if err := CheckKey(key); err != nil {
-		return rueidis.RedisMessage{}, err
-	}
-	return r.invoke(ctx, s, keys, args...)
 }
 
 // write is invoke for a change that counts only once Replicas replicas have it. shortfall is why it does

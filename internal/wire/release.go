@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/holdfast-go/holdfast/scripts"
@@ -38,7 +37,7 @@ func (r *Redis) Release(ctx context.Context, h ReleaseRequest) (ReleaseReply, er
 
 // args returns what release is sent in addition to the key and the owner.
 func (h ReleaseRequest) args() (other, channel, more string, err error) {
-	other, err = h.Key, cmp.Or(CheckKey(h.Key), checkLastFence(h.LastFence))
+	other, err = h.Key, checkLastFence(h.LastFence)
 	if h.Notify {
 		channel = scripts.Channel(h.Key)
 	}
@@ -67,5 +66,5 @@ func releaseInput(in input, h ReleaseRequest) input {
 // whether it was held. The holder learns of it at its next renewal. What is not a lock stays
 // unchanged and is an error. A repeat may end the hold of an owner that took the key in between.
 func (r *Redis) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
-	return parseBool(r.invokeFor(ctx, key, forceRelease, 1, key, scripts.Channel(key)))
+	return parseBool(r.invoke(ctx, forceRelease, 1, key, scripts.Channel(key)))
 }

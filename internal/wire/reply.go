@@ -47,17 +47,17 @@ func parseAcquired(m rueidis.RedisMessage, err error) (AcquireReply, error) {
 	return AcquireReply{Remaining: left, Why: errs.HeldBy("")}, nil
 }
 
-// parseHeldBy reads the answer that another with a label holds the key.
+// parseHeldBy reads the answer that another with a label holds the key; without a label, that others come first.
 func parseHeldBy(m rueidis.RedisMessage) (AcquireReply, error) {
 	text, _ := m.ToString()
 	number, label, _ := strings.Cut(text, " ")
 	ms, err := strconv.ParseInt(number, 10, 64)
-	if err != nil || label == "" {
+	if err != nil {
 		return AcquireReply{}, errReply
 	}
 	left, err := remaining(ms)
-	if err != nil {
-		return AcquireReply{}, err
+	if err != nil || label == "" {
+		return AcquireReply{Remaining: left}, err
 	}
 	return AcquireReply{Remaining: left, Why: errs.HeldBy(label)}, nil
 }

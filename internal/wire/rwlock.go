@@ -74,7 +74,7 @@ func (r *RWLock) AcquireEach(ctx context.Context, f Fencing, asks []RWLockAcquir
 }
 
 func (r *RWLock) acquireInput(in input, s sentFencing, a RWLockAcquireRequest) input {
-	in.check(checkHold(a.Key, a.Owner, a.Lease), checkWish(a.Wish))
+	in.check(checkHold(a.Owner, a.Lease), checkWish(a.Wish))
 	if s.reserve != "" && a.Beside != "" {
 		in.check(refuse("fencing: a reader beside a writer has the fence of that one"))
 	}
@@ -110,7 +110,7 @@ func (r *RWLock) releaseInput(in input, h RWLockReleaseRequest) input {
 // MayShare reports whether later readers of the client may share the hold of owner, a reader: it
 // lives, and no writer waits.
 func (r *RWLock) MayShare(ctx context.Context, key, owner string) (bool, error) {
-	return parseBool(r.redis.invokeFor(ctx, key, rwlockShare, 3, key, timeout(key, owner), wishes(key), owner))
+	return parseBool(r.redis.invoke(ctx, rwlockShare, 3, key, timeout(key, owner), wishes(key), owner))
 }
 
 func parseReadWrite(m rueidis.RedisMessage, err error) (holdfast.Status, error) {
@@ -133,13 +133,13 @@ func parseReadWrite(m rueidis.RedisMessage, err error) (holdfast.Status, error) 
 
 // ForceRelease frees key from its writer and all readers; see [Redis.ForceRelease].
 func (r *RWLock) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
-	return parseBool(r.redis.invokeFor(ctx, key, rwlockForceRelease, 2, key, absentKey(key), scripts.RWLockChannel(key)))
+	return parseBool(r.redis.invoke(ctx, rwlockForceRelease, 2, key, absentKey(key), scripts.RWLockChannel(key)))
 }
 
 // Withdraw ends the wish of the client for key, and wakes those who let it go first. It may
 // be repeated.
 func (r *RWLock) Withdraw(ctx context.Context, key string) error {
-	_, err := parseBool(r.redis.invokeFor(ctx, key, rwlockWithdraw, 1, wishes(key), r.lockerID, scripts.RWLockChannel(key)))
+	_, err := parseBool(r.redis.invoke(ctx, rwlockWithdraw, 1, wishes(key), r.lockerID, scripts.RWLockChannel(key)))
 	return err
 }
 

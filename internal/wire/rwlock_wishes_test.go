@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -17,11 +18,13 @@ func TestG4_NobodyStarves(t *testing.T) {
 	r.shares(ofA(1))
 	require.False(t, r.tries(writer(ofB(1)), wish).OK)
 	until(t, func() bool { return r.later() })
-	require.False(t, r.tries(writer(ofC(1)), wish).OK)
-	require.False(t, r.tries(ofA(2), wish).OK, "later than the writers")
+	require.Equal(t, errs.HeldBy(""), r.tries(writer(ofC(1)), wish).Why)
+	require.NoError(t, r.tries(ofA(2), wish).Why, "readers have it, and this one comes later than the writers")
 	require.False(t, r.tries(ofB(2), wish).OK)
 	r.ends(ofA(1))
-	require.False(t, r.tries(ofA(3), wish).OK, "the lock is free, and a writer's")
+	free := r.tries(ofA(3), wish)
+	require.Equal(t, AcquireReply{Remaining: free.Remaining}, free, "the lock is free, and a writer's")
+	require.Positive(t, free.Remaining)
 	r.refused(writer(ofC(1)), writer(ofA(1)))
 	require.False(t, r.tries(writer(ofC(1)), wish).OK, "another writer has waited longer")
 	r.shares(writer(ofB(1)))

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"cmp"
 	"context"
 	"math"
 
@@ -55,7 +54,7 @@ func (p *Semaphore) AcquireEach(ctx context.Context, asks []AcquireRequest, resu
 }
 
 func (p *Semaphore) acquireInput(in input, a AcquireRequest) input {
-	in.check(checkHold(a.Key, a.Owner, a.Lease))
+	in.check(checkHold(a.Owner, a.Lease))
 	in.keys = append(in.keys, a.Key, permitRecord(a.Key), tombstone(a.Key, a.Owner))
 	in.args = append(in.args, a.Owner, millis(a.Lease), p.text, p.redis.one)
 	return in
@@ -81,16 +80,16 @@ func (p *Semaphore) releaseInput(in input, h ReleaseRequest) input {
 // ForceRelease takes back all permits of key; existed reports whether any was taken. See
 // [Redis.ForceRelease].
 func (p *Semaphore) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
-	return parseBool(p.redis.invokeFor(ctx, key, semaphoreForceRelease, 2, key, permitRecord(key), scripts.SemaphoreChannel(key)))
+	return parseBool(p.redis.invoke(ctx, semaphoreForceRelease, 2, key, permitRecord(key), scripts.SemaphoreChannel(key)))
 }
 
 // Resize sets how many permits key has, whatever the lockers say, until nobody has used it for a
 // week. It may be repeated.
 func (p *Semaphore) Resize(ctx context.Context, key string, n int) error {
-	if err := cmp.Or(CheckKey(key), unsent(check.Permits(n))); err != nil {
+	if err := unsent(check.Permits(n)); err != nil {
 		return err
 	}
-	_, err := parseBool(p.redis.invokeFor(ctx, key, semaphoreResize, 2, key, permitRecord(key), decimal(int64(n)), scripts.SemaphoreChannel(key)))
+	_, err := parseBool(p.redis.invoke(ctx, semaphoreResize, 2, key, permitRecord(key), decimal(int64(n)), scripts.SemaphoreChannel(key)))
 	return err
 }
 

@@ -194,7 +194,6 @@ func TestResize(t *testing.T) {
 	lasts(t, s, permitRecord("k"), 30*24*time.Hour)
 	for _, n := range []int{0, -1, check.MaxPermits + 1} {
 		requireRefused(t, "permits", p.Resize(bounded(t), "k", n))
-		requireRefused(t, "key is empty", p.Resize(bounded(t), "", n))
 	}
 }
 

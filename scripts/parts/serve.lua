@@ -64,7 +64,7 @@ end
 -- gets the lock, and finds it by its next heartbeat: otherwise it would never get a lock that others always want.
 -- The neighbours of a client without a receiver are skipped however many they are, as each call begins anew: with a bound, those
 -- behind them would wait for that client. The numbers are taken for the first waiter that is granted the lock, and serve the next if
--- that grant is not sent: nobody has heard of it. If nobody is served, they are skipped.
+-- Redis refuses that message: nobody has heard of it. If nobody is served then, they are skipped.
 local function serve(pair, micros, lock, queue, scores, heartbeats, counter, me)
   local call, try = redis.call, redis.pcall
   if not micros then
@@ -98,36 +98,37 @@ local function serve(pair, micros, lock, queue, scores, heartbeats, counter, me)
         at = at + same
       until same < 500
     else
-      local names = ''
-      if members ~= '0' and pair[2] and string.sub(pair[2], 1, 38) == start then
-        names = run(queue, at + 1, at + members, start)
-      end
-      if not fences and reserve ~= '0' then
-        --@include parts/fence.lua
-        local first, last = mint(counter, counter_expiry, names == '' and 1 or reserve, micros)
-        fences = first and string.format(' %.0f %.0f', first, last)
-      end
-      fences = fences or ' 0 0' -- the waiter will confirm, and learn why there are no numbers
-      local label = call('HGET', heartbeats, 'label ' .. client)
-      if try('HSET', lock, owner, label and '1 ' .. label or '1') ~= 1 or try('PEXPIRE', lock, grant_lease) ~= 1 then
-        call('HDEL', lock, owner) -- refused: a lock without expiry must not stay
-        return 'nobody'
-      end
-      grant = owner .. ' ' .. grant_lease .. fences .. names
       -- A subscriber at a replica, or at another node of a Redis Cluster, gets messages that PUBLISH does not count, and would
       -- believe a grant that is taken back here. So a grant is sent only if the inbox has a subscriber at this server, and what
       -- was sent is not taken back.
-      local inbox, receivers = channels .. client, client == me and 1
-      if not receivers then
-        local listeners = try('PUBSUB', 'NUMSUB', inbox)
-        receivers = (listeners[2] or 0) > 0 and try('PUBLISH', inbox, grant .. ' for ' .. lock)
+      local inbox, names = channels .. client, ''
+      local sends = client ~= me and (try('PUBSUB', 'NUMSUB', inbox)[2] or 0) > 0
+      leaves = client == me or sends or (tonumber(call('HGET', heartbeats, 'polls ' .. client) or '') or 0) > now
+      if leaves then
+        if members ~= '0' and pair[2] and string.sub(pair[2], 1, 38) == start then
+          names = run(queue, at + 1, at + members, start)
+        end
+        if not fences and reserve ~= '0' then
+          --@include parts/fence.lua
+          local first, last = mint(counter, counter_expiry, names == '' and 1 or reserve, micros)
+          fences = first and string.format(' %.0f %.0f', first, last)
+        end
+        fences = fences or ' 0 0' -- the waiter will confirm, and learn why there are no numbers
+        local label = call('HGET', heartbeats, 'label ' .. client)
+        if try('HSET', lock, owner, label and '1 ' .. label or '1') ~= 1 or try('PEXPIRE', lock, grant_lease) ~= 1 then
+          call('HDEL', lock, owner) -- refused: a lock without expiry must not stay
+          return 'nobody'
+        end
+        grant = owner .. ' ' .. grant_lease .. fences .. names
+        if sends then
+          local receivers = try('PUBLISH', inbox, grant .. ' for ' .. lock)
+          leaves = type(receivers) == 'number' and receivers > 0
+        end
+        if not leaves then -- refused
+          call('HDEL', lock, owner)
+        end
       end
-      leaves = type(receivers) == 'number' and receivers > 0
-        or (tonumber(call('HGET', heartbeats, 'polls ' .. client) or '') or 0) > now
-      if not leaves then
-        call('HDEL', lock, owner)
-        undelivered[client] = true
-      end
+      undelivered[client] = not leaves
     end
     if leaves and at == 0 then
       call('LPOP', queue)

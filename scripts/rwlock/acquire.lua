@@ -23,9 +23,9 @@
 --          Java's).
 -- Reply    0    the owner holds the lock: taken now, or found so (then nothing is changed)
 --          {0, first, last}  the same with fencing; the numbers from first to last are its own
---          > 0  held by another, or others go first: ms until that ends
+--          > 0  held by another: ms until that ends
 --          -1   held by another, without expiry
---          text  either of the two, a space, and the label of another
+--          text  either of the two, a space, and the label of the other; without a label, others go first
 --          -2   the owner has been given up by release, which left a tombstone, or ARGV[6] does not hold the lock; nothing is changed
 -- Repeat: safe. The owner's own hold is found and left as it is, the expiry too. It reserves other, larger numbers then: no
 -- holder got those of the lost reply.
@@ -71,10 +71,10 @@ if not found and not beside then
       until_next, ours_next = math.max(until_next, ends), ours_next or of == client
     end
   end
-  local answer
+  local answer, others = nil, true
   if mode == 'write' or mode and writes then
     --@include parts/label.lua
-    answer = label and left .. ' ' .. label or left
+    answer, others = label and left .. ' ' .. label or left, false
   elseif writes and until_next > 0 then
     answer = until_next - now
   elseif until_writers > 0 and (writes and first < since or not writes and not ours_next) then
@@ -99,7 +99,7 @@ if not found and not beside then
       local who = (writes and 'writer ' or ours_next and 'next ' or 'reader ') .. client
       --@include parts/note_wish.lua
     end
-    return answer
+    return others and answer .. ' ' or answer
   end
 end
 --@include parts/reserve.lua

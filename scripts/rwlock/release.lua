@@ -23,6 +23,9 @@ local lock, wishes, absent, last, wish = KEYS[1], KEYS[3], KEYS[4], ARGV[3], ARG
 local leaver, removed = ARGV[1], redis.call('HEXISTS', lock, ARGV[1]) == 1
 local held = removed and redis.call('EXISTS', KEYS[2]) == 1
 --@include parts/living.lua
+if not removed then
+  redis.call('HDEL', lock, leaver) -- changes nothing, but is refused by a replica, which may not know of the hold yet
+end
 redis.pcall('DEL', KEYS[2]) -- refused: it expires
 if last == 'tombstone' then
   redis.pcall('SET', KEYS[5], '1', 'PX', '60000')

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/locktest"
-	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 var refusedCases = []testCase{
@@ -35,7 +35,7 @@ func refusedKeys(c *harness) {
 		"holdfast_heartbeat:{k}": "another lock", "holdfast_gone:{k}:owner": "another lock", "redisson_unlock_latch:{k}:0": "another lock",
 		"{k}:owner:rwlock_timeout:1": "read/write lock",
 	}
-	maps.DeleteFunc(keys, func(key, _ string) bool { return key != "" && wire.CheckKey(c.Name(key)) == nil })
+	maps.DeleteFunc(keys, func(key, _ string) bool { return key != "" && check.Key(c.Name(key)) == nil })
 	require.Contains(c.T, keys, "{k}:owner:rwlock_timeout:1")
 	for key, why := range keys {
 		for name, call := range c.everyCall(c.ctx, key) {

@@ -152,14 +152,11 @@ func (m *protocol) leads(o modelOwner) bool {
 // granted is a grant to a waiter that waits for it.
 func (m *protocol) granted(i int, g modelGrant, kind modelKind, since int8) {
 	w, c := &m.waiters[i], m.of[i]
-	lease := min(m.first, m.lease[c])
-	if m.mistakes.longRenewal {
-		lease = m.first
-	}
-	trust := lease - w.age
-	believe := g.lease > 0 && (g.fence > 0 || !m.fences) && 2*w.age <= lease && m.fixed[i] == 0
+	trust := m.first - w.age
+	believe := g.lease > 0 && (g.fence > 0 || !m.fences) && 2*w.age <= m.first && m.fixed[i] == 0 &&
+		(m.first <= m.lease[c] || m.mistakes.longRenewal)
 	if moved := m.mistakes.heartbeatMovesTrust && kind == modelHeartbeat || m.mistakes.enterMovesTrust && kind == modelEnter; moved && g.lease == 0 {
-		trust = lease - since
+		trust = m.first - since
 		believe = trust > 0
 	}
 	if believe {
@@ -167,7 +164,7 @@ func (m *protocol) granted(i int, g modelGrant, kind modelKind, since int8) {
 		return
 	}
 	w.phase = modelConfirming
-	m.send(modelRequest{kind: modelConfirm, client: c, owners: modelOne(w.owner), lease: m.asked(i)}, 1)
+	m.send(modelRequest{kind: modelConfirm, client: c, owners: modelOne(w.owner), lease: m.asked(i), used: g.fence}, 1)
 }
 
 // hold begins a lease.

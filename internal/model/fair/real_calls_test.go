@@ -52,9 +52,16 @@ func (r *modelReal) call(q modelRequest) (reply modelReply) {
 		reply.status, reply.grant = 1, r.grant(p.Grant)
 	case modelConfirm:
 		var a wire.AcquireReply
-		a, err = f.Confirm(ctx, r.key, names[0], modelTime(q.lease))
+		first := int64(0)
+		if q.used > 0 {
+			first = r.fence
+		}
+		a, err = f.Confirm(ctx, r.key, names[0], modelTime(q.lease), first)
 		if a.OK {
 			reply.status = 1
+		}
+		if a.Fence == first && first > 0 {
+			r.fence-- // the same number again
 		}
 		reply.fence, reply.fenceEnd = r.minted(a.Fence, a.FenceEnd)
 	case modelHeartbeat:

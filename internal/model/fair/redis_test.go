@@ -142,35 +142,23 @@ func (r *modelRedis) serve(x *modelRules, me int8) (to int8, g modelGrant) {
 			r.scores.remove(owner)
 		case undelivered[of]:
 			at++
-		default:
-			members := r.run(x, at)
-			if g.fence == 0 {
-				numbers := int8(1)
-				if members[0] != 0 {
-					numbers += x.members
-				}
-				g.fence, g.fenceEnd = r.mint(x, numbers)
-			}
-			r.holder, r.left = owner, x.first
-			if of == me || r.heard[of] {
-				r.remove(owner)
-				r.scores.remove(owner)
-				g.owner, g.lease, g.members = owner, x.first, members
-				return of, g
-			}
-			if r.polls[of] > 0 {
-				r.remove(owner)
-				r.scores.remove(owner)
-				return modelNobody, modelGrant{}
-			}
-			if x.mistakes.undeliveredKept {
-				r.remove(owner)
-				r.scores.remove(owner)
-				return modelNobody, modelGrant{}
-			}
-			r.free()
+		case of != me && !r.heard[of] && r.polls[of] == 0 && !x.mistakes.undeliveredKept:
 			undelivered[of] = true
 			at++
+		default:
+			numbers, members := int8(1), r.run(x, at)
+			if members[0] != 0 {
+				numbers += x.members
+			}
+			g.fence, g.fenceEnd = r.mint(x, numbers)
+			r.holder, r.left = owner, x.first
+			r.remove(owner)
+			r.scores.remove(owner)
+			if of != me && !r.heard[of] {
+				return modelNobody, modelGrant{}
+			}
+			g.owner, g.lease, g.members = owner, x.first, members
+			return of, g
 		}
 	}
 	return modelNobody, modelGrant{}

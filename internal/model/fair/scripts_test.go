@@ -25,7 +25,7 @@ type modelRequest struct {
 	owners [modelNamed]modelOwner // release: the owner, then the members served; 0 from their end on
 	stones int8                   // release, leave: so many owners, the first ones, leave a tombstone
 	lease  int8                   // acquire, confirm, renew
-	used   int8                   // release: the last fence number used
+	used   int8                   // release: the last fence number used; confirm: the first that came with the grant
 	polls  int8                   // heartbeat: 1: the client does not hear its inbox
 }
 
@@ -180,7 +180,12 @@ func (r *modelRedis) confirm(x *modelRules, q modelRequest) (modelReply, modelMe
 		return quiet(modelReply{})
 	}
 	r.left = q.lease
-	first, last := r.mint(x, 1)
+	first, last := q.used, q.used
+	if x.fences && first > 0 {
+		r.fence = min(r.fence, last)
+	} else {
+		first, last = r.mint(x, 1)
+	}
 	return quiet(modelReply{status: 1, fence: first, fenceEnd: last})
 }
 

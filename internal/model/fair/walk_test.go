@@ -116,6 +116,9 @@ func (w *modelWalk) request() modelRequest {
 			q.used = int8(w.IntN(2)) * w.redis.fence
 			w.members(&q)
 		}
+		if q.kind == modelConfirm {
+			q.used = int8(w.IntN(2)) * w.redis.fence
+		}
 	default:
 		q.owners[0] = w.owner(q.client, w.IntN(4) > 0, nil)
 	}

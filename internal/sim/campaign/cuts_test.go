@@ -85,8 +85,7 @@ func (c *campaign) arm(cut cut, all *sync.WaitGroup) (requests, replies *atomic.
 }
 
 // scenario is three lockers that meet in all ways: they wait, leave, enter again, hold for
-// longer than the third of a lease after which it is renewed, hold fixed and capped leases, take
-// several keys, and close.
+// longer than the third of a lease after which it is renewed, hold fixed and capped leases, and close.
 func (c *campaign) scenario() {
 	const ms = time.Millisecond
 	var all sync.WaitGroup

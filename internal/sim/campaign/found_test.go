@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/sim"
 	"github.com/holdfast-go/holdfast/rlock"
 	"github.com/holdfast-go/holdfast/rwlock"
@@ -82,6 +84,106 @@ func TestG7_FairRunLeavesTheQueueAfterAnOutage(t *testing.T) {
 		w.Links[0][0].Refuse(false)
 		time.Sleep(3 * time.Second)
 		require.False(t, w.Servers[0].Redis().Exists("redisson_lock_queue:{k}"))
+	})
+}
+
+// So must they if the key is overwritten, which ends all repeats of the release.
+func TestG7_FairRunLeavesTheQueueOfAnOverwrittenKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := sim.NewWorld(t, 1, 1, 1)
+		l := opened(t, w, fair.New)[0]
+		first := locktest.Lock(t, l, t.Context(), "k")
+		leases := make(chan *holdfast.Lease)
+		for range 2 {
+			go func() {
+				e, _ := l.Lock(t.Context(), "k")
+				leases <- e
+			}()
+		}
+		time.Sleep(time.Second)
+		require.NoError(t, first.Unlock(t.Context()))
+		require.NoError(t, (<-leases).Unlock(t.Context()))
+		last, redis := <-leases, w.Servers[0].Redis()
+		require.True(t, redis.Exists("redisson_lock_queue:{k}"), "it has been served in memory")
+		redis.Del("k")
+		require.NoError(t, redis.Set("k", "x"))
+		require.ErrorIs(t, last.Unlock(t.Context()), holdfast.ErrWrongType)
+		time.Sleep(time.Second)
+		require.False(t, redis.Exists("redisson_lock_queue:{k}"))
+	})
+}
+
+// A grant that is not trusted has reserved numbers for a run. Were they skipped, the number of its hold would be ahead of the
+// clock, and larger than that of the next hold if Redis forgets it.
+func TestG10_FairConfirmedFenceIsNotAheadOfTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := sim.NewWorld(t, 1, 3, 1)
+		lockers := opened(t, w, fair.New, holdfast.WithFencing(), holdfast.WithLocalHandover(time.Second))
+		held := locktest.Lock(t, lockers[0], t.Context(), "k")
+		leases := make(chan *holdfast.Lease)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		for range 2 { // a run
+			go func() {
+				if e, err := lockers[1].Lock(ctx, "k"); err == nil {
+					leases <- e
+				}
+			}()
+		}
+		time.Sleep(4 * time.Second) // a grant is confirmed after half a grant lease
+		require.NoError(t, held.Unlock(t.Context()))
+		second := <-leases
+		require.Greater(t, second.Fence(), held.Fence())
+		cancel()
+		w.Servers[0].Forget()
+		third := locktest.Lock(t, lockers[2], t.Context(), "k")
+		require.Greater(t, third.Fence(), second.Fence())
+		require.NoError(t, third.Unlock(t.Context()))
+	})
+}
+
+// A holder with a lease shorter than the grant lease dies before its first renewal.
+func TestG4_FairGrantOfAShortLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := sim.NewWorld(t, 1, 3, 1)
+		lockers := opened(t, w, fair.New, holdfast.WithLease(time.Second))
+		held := locktest.Lock(t, lockers[0], t.Context(), "k")
+		served := make(chan *holdfast.Lease)
+		for _, l := range lockers[1:] {
+			go func() {
+				if e, err := l.Lock(t.Context(), "k"); err == nil {
+					served <- e
+				}
+			}()
+			time.Sleep(50 * time.Millisecond)
+		}
+		require.NoError(t, held.Unlock(t.Context()))
+		<-served
+		w.Links[1][0].Refuse(true)
+		w.Links[1][0].Cut()
+		died := time.Now()
+		require.NoError(t, (<-served).Unlock(t.Context()))
+		require.Less(t, time.Since(died), 2600*time.Millisecond, "a lease, a heartbeat of a new waiter, and a tenth of the lease")
+	})
+}
+
+// The log tells of each lost lease, also of one that ends when Redis has granted the key to another waiter here.
+func TestFairLogsALossToAWaiterOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log redistest.Log
+		w := sim.NewWorld(t, 1, 1, 1)
+		l := opened(t, w, fair.New, holdfast.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))[0]
+		held := locktest.Lock(t, l, t.Context(), "k")
+		next := make(chan *holdfast.Lease)
+		go func() {
+			e, _ := l.Lock(t.Context(), "k")
+			next <- e
+		}()
+		time.Sleep(time.Second)
+		w.Servers[0].Redis().Del("k")
+		require.NoError(t, (<-next).Unlock(t.Context()))
+		require.ErrorIs(t, held.Err(), holdfast.ErrLost)
+		require.Contains(t, log.String(), "lease lost")
 	})
 }
 

@@ -86,7 +86,7 @@ func (m *moving) served(got <-chan *holdfast.Lease, free time.Time) {
 }
 
 func eachKind(t *testing.T, f func(t *testing.T, kind string)) {
-	for _, kind := range []string{"rlock", "fair", "multilock"} {
+	for _, kind := range []string{"rlock", "fair", "rwlock", "semaphore", "multilock"} {
 		t.Run(kind, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { f(t, kind) }) })
 	}
 }
