@@ -35,7 +35,7 @@ func embeddedRedis(t *testing.T) rueidis.Client {
 // The code of the page is that of tests.
 func TestDocsTestingIsTested(t *testing.T) {
 	blocks := goBlocks(t, "docs/testing.md")
-	require.Len(t, blocks, 4)
+	require.Len(t, blocks, 5)
 	tested := readFile(t, "testing_test.go") + readFile(t, "holdfasttest/example_test.go") + readFile(t, "holdfasttest/virtual_test.go")
 	for _, b := range blocks {
 		for _, part := range strings.Split(b.code, "\n\n// ") { // the parts of a block need not be neighbours there

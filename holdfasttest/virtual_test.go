@@ -92,14 +92,13 @@ func TestSell_RealLockIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		redis := newVirtualRedis(t)
 		shop := &Shop{redis.process(t), 10}
-		began := time.Now()
 		err := shop.Sell(t.Context(), func(ctx context.Context) error {
 			redis.server.FlushAll()
 			<-ctx.Done()
 			return context.Cause(ctx)
 		})
-		if !errors.Is(err, holdfast.ErrLost) || time.Since(began) > holdfast.DefaultLease/2 || shop.Stock != 10 {
-			t.Errorf("after %v: %v, stock %d", time.Since(began), err, shop.Stock)
+		if !errors.Is(err, holdfast.ErrLost) || shop.Stock != 10 {
+			t.Errorf("got %v, stock %d", err, shop.Stock)
 		}
 	})
 }

@@ -243,7 +243,7 @@ func (e *Engine) noteWaiterCount(name string, waiting, change int) {
 	emit(o, o.to.Waiters, &o.dropped.Waiters, holdfast.WaitersEvent{Key: e.KeyOf(name), Waiting: waiting})
 }
 
-// ObserveCall notes how a call for the key of a name ended. A call that its caller gave up says
+// ObserveCall notes how a call for the key of a name ended, by the error of the backend. A call that its caller gave up says
 // nothing about Redis. Neither does a call whose time ran out before it was sent.
 func (e *Engine) ObserveCall(ctx context.Context, name string, err error) {
 	o := e.observer
@@ -262,7 +262,7 @@ func (e *Engine) ObserveCall(ctx context.Context, name string, err error) {
 		out, known := o.outages[server]
 		if !known {
 			out.began = now
-			emit(o, o.to.OutageBegan, &o.dropped.OutageBegan, holdfast.OutageBeganEvent{Server: server, Err: err})
+			emit(o, o.to.OutageBegan, &o.dropped.OutageBegan, holdfast.OutageBeganEvent{Server: server, Err: e.Calls.Public(err)})
 		}
 		out.last = now
 		o.outages[server] = out

@@ -68,7 +68,7 @@ func TestObserverOutagesByServer(t *testing.T) {
 		time.Sleep(time.Second)
 		tells("a", away)
 		tells("b", nil)
-		tells("b", away, holdfast.OutageBeganEvent{Server: "server of b", Err: away})
+		tells("b", context.DeadlineExceeded, holdfast.OutageBeganEvent{Server: "server of b", Err: calls.ErrNoAnswer})
 		tells("b", nil, holdfast.OutageEndedEvent{Server: "server of b"})
 		time.Sleep(time.Minute)
 		tells("b", nil)

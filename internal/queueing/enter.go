@@ -26,14 +26,14 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 		}
 	}
 	k.Unlock()
-	reply, err := calls.Detached(ctx, q.in.engine.Calls, k.Name, func(ctx context.Context) (wire.EnterReply, error) {
-		return q.in.backend.Enter(ctx, k.Name, owners...)
+	reply, err := calls.Detached(ctx, q.discipline.engine.Calls, k.Name, func(ctx context.Context) (wire.EnterReply, error) {
+		return q.discipline.backend.Enter(ctx, k.Name, owners...)
 	})
-	q.in.engine.ObserveCall(ctx, k.Name, err)
+	q.discipline.engine.ObserveCall(ctx, k.Name, err)
 	gaveUp := err != nil && ctx.Err() == context.Canceled
-	err = q.in.engine.Calls.Public(err)
+	err = q.discipline.engine.Calls.Public(err)
 	if !gaveUp {
-		q.in.engine.Calls.Note(k.Name, err)
+		q.discipline.engine.Calls.Note(k.Name, err)
 	}
 
 	k.Lock()
@@ -61,7 +61,7 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 // onEnterReply handles the reply to enter.
 func (q *queue) onEnterReply(reply wire.EnterReply, start time.Time, list []*ticket) {
 	q.retry = calls.Backoff{}
-	if time.Since(start) > q.in.config.WaiterTTL/2 {
+	if time.Since(start) > q.discipline.config.WaiterTTL/2 {
 		q.verify, q.due = true, time.Now()
 	}
 	if start.After(q.aliveAt) {
@@ -86,7 +86,7 @@ func (q *queue) onEnterReply(reply wire.EnterReply, start time.Time, list []*tic
 
 // Enter makes the first attempt of a waiter that enters by itself.
 func (t *ticket) Enter(ctx context.Context) {
-	d := t.queue.in
+	d := t.queue.discipline
 	defer d.engine.Calls.End()
 	bounded, done := d.brief.ContextFor(ctx)
 	defer done()
@@ -124,14 +124,14 @@ func (q *queue) enterFailed(list []*ticket, a engine.Attempt) {
 		waiting = append(waiting, t)
 	}
 	q.outside = append(waiting, q.outside...)
-	q.pause = time.Now().Add(q.retry.Next(q.in.engine.Lease))
+	q.pause = time.Now().Add(q.retry.Next(q.discipline.engine.Lease))
 	q.endOverdue(a)
 	loop.Poke(q.poke)
 }
 
 // leaveAll makes one attempt to give up owners. It takes the key's mutex.
 func (q *queue) leaveAll(list []leaver) {
-	k, d, start := q.key, q.in, time.Now()
+	k, d, start := q.key, q.discipline, time.Now()
 	leave := wire.LeaveRequest{Key: k.Name}
 	for _, l := range list {
 		if l.doubt {
@@ -180,10 +180,10 @@ func (q *queue) onLeaveReply(reply wire.FairReply, a engine.Attempt, list []leav
 	case wire.Unknown:
 		q.due = time.Now()
 	}
-	q.pause = time.Now().Add(q.retry.Next(q.in.engine.Lease))
+	q.pause = time.Now().Add(q.retry.Next(q.discipline.engine.Lease))
 	q.outage, q.enterOutage = q.outage.Note(a), q.enterOutage.Note(a) // the loop lets no waiter enter before it succeeds
 	q.endOverdue(a)
-	if q.in.engine.Calls.CloseTimedOut() { // Close has ended
+	if q.discipline.engine.Calls.CloseTimedOut() { // Close has ended
 		return nil
 	}
 	return slices.DeleteFunc(list, func(l leaver) bool { return time.Now().After(l.until) })

@@ -64,7 +64,7 @@ func (q *queue) noteGrant(reply wire.FairReply) {
 	t := q.tickets[g.Owner]
 	switch {
 	case t == nil:
-		if !q.key.Closed() && q.in.unwanted(q.key, g.Owner) { // given up, yet granted; Close gives up all owners
+		if !q.key.Closed() && q.discipline.unwanted(q.key, g.Owner) { // given up, yet granted; Close gives up all owners
 			q.leave(g.Owner, true, g.Lease)
 		}
 	case t.confirming:
@@ -81,7 +81,7 @@ func (q *queue) noteGrant(reply wire.FairReply) {
 // from the first attempt of its owner to enter, as Redis cannot have granted it before; no
 // later reply moves that.
 func (q *queue) trusted(t *ticket, g wire.Grant) bool {
-	e := q.in.engine
+	e := q.discipline.engine
 	early := time.Since(t.start) < g.Lease/2
 	return (early || planted.TrustFromGrant) &&
 		g.Lease <= e.Lease && // otherwise Redis would keep the key of a holder that dies for longer than its lease
@@ -105,10 +105,10 @@ func (q *queue) occupy(t *ticket, w *engine.Waiter, terms engine.Terms, start ti
 	if t.doubt || len(members) > 0 {
 		state = &run{doubt: t.doubt, members: members}
 	}
-	h := q.in.engine.NewHold(q.key, t.owner, terms, start, reply, state)
+	h := q.discipline.engine.NewHold(q.key, t.owner, terms, start, reply, state)
 	q.done(t)
 	q.why = nil
-	return q.in.engine.Occupy(h, w)
+	return q.discipline.engine.Occupy(h, w)
 }
 
 // toConfirm ends a wait with a grant that the waiter's goroutine confirms, unless the wait
@@ -134,7 +134,7 @@ func (t *ticket) Decline() {
 // Confirm asks Redis whether a grant still stands, and sets the lease that the caller wants. If it
 // does not, the waiter enters again, at the end of the queue. It takes the key's mutex.
 func (t *ticket) Confirm(ctx context.Context, w *engine.Waiter) (_ *holdfast.Lease, waits bool, _ error) {
-	d, k := t.queue.in, t.queue.key
+	d, k := t.queue.discipline, t.queue.key
 	lease := w.Terms.Lease // the call may outlast the waiter
 	for !t.closed() {
 		start, reply := time.Time{}, wire.AcquireReply{}

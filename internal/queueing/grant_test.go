@@ -29,8 +29,8 @@ func (f *failing) Confirm(context.Context, string, string, time.Duration, int64)
 func TestConfirmEndsWithClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := lingerers(t, 0)
-		redis := &failing{Backend: q.in.backend}
-		q.in.backend = redis
+		redis := &failing{Backend: q.discipline.backend}
+		q.discipline.backend = redis
 		w, ended := engine.NewWaiter(engine.Terms{Lease: time.Minute}, nil, 0), make(chan error, 1)
 		granted := q.newTicket(w)
 		q.key.Lock()
@@ -42,7 +42,7 @@ func TestConfirmEndsWithClose(t *testing.T) {
 			ended <- err
 		}()
 		synctest.Wait()
-		require.NoError(t, q.in.engine.Close())
+		require.NoError(t, q.discipline.engine.Close())
 		require.ErrorIs(t, <-ended, holdfast.ErrClosed)
 		require.Equal(t, 1, redis.confirms)
 		require.Zero(t, time.Since(began))

@@ -43,13 +43,13 @@ func (q *queue) startHeartbeats() {
 		return
 	}
 	q.heartbeating = true
-	q.server = q.in.engine.Calls.ServerOf(q.key.Name)
-	all := &q.in.heartbeats
+	q.server = q.discipline.engine.Calls.ServerOf(q.key.Name)
+	all := &q.discipline.heartbeats
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if all.queues[q.server] == nil {
 		all.queues[q.server] = make(map[*queue]struct{})
-		q.in.engine.Calls.Background(func() { q.in.heartbeat(q.server) })
+		q.discipline.engine.Calls.Background(func() { q.discipline.heartbeat(q.server) })
 	}
 	all.queues[q.server][q] = struct{}{}
 }
@@ -141,7 +141,7 @@ func (q *queue) heartbeatAgainSoon() {
 
 // awaitJava listens for Java's wake-up of a ticket.
 func (q *queue) awaitJava(t *ticket) {
-	t.wakeUps = q.in.backend.OwnerChannel(q.key.Name, t.owner, func(string) { q.in.heartbeatSoon(q.key) })
+	t.wakeUps = q.discipline.backend.OwnerChannel(q.key.Name, t.owner, func(string) { q.discipline.heartbeatSoon(q.key) })
 	q.heartbeatAgainSoon() // the wake-up may have come before the subscription
 }
 
@@ -186,7 +186,7 @@ func (q *queue) nextHeartbeats() (asked []wire.HeartbeatRequest) {
 	}
 	next := wire.HeartbeatRequest{Key: q.key.Name, Polls: !q.inbox.State().Live, Place: q.key.Watching()}
 	fresh := now.Sub(q.refreshed) >= refresh
-	whole := fresh || q.verify || now.Sub(q.aliveAt) >= q.in.config.WaiterTTL
+	whole := fresh || q.verify || now.Sub(q.aliveAt) >= q.discipline.config.WaiterTTL
 	q.verify = false
 	if fresh {
 		q.refreshed = now
@@ -216,16 +216,17 @@ func (q *queue) nextHeartbeats() (asked []wire.HeartbeatRequest) {
 func (d *queued) sendHeartbeat(asked []wire.HeartbeatRequest, queues []*queue) {
 	start, replies := time.Now(), make([]wire.HeartbeatReply, len(asked))
 	ctx := d.brief.Context()
-	_, err := calls.DetachedNoted(ctx, d.engine.Calls, "", func(ctx context.Context) (struct{}, error) {
+	_, err := calls.Detached(ctx, d.engine.Calls, "", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, d.backend.Heartbeat(ctx, asked, replies)
 	})
+	d.engine.Calls.Note("", d.engine.Calls.Public(err))
 	for i, q := range queues {
 		reply := wire.HeartbeatReply{Err: err}
 		if err == nil {
 			reply = replies[i]
-			reply.Err = d.engine.Calls.Public(reply.Err)
 		}
 		d.engine.ObserveCall(ctx, q.key.Name, reply.Err)
+		reply.Err = d.engine.Calls.Public(reply.Err)
 		q.onHeartbeatReply(start, asked[i], reply)
 	}
 }
@@ -237,7 +238,7 @@ func (q *queue) onHeartbeatReply(start time.Time, asked wire.HeartbeatRequest, r
 	if queueOf(k) != q {
 		k.Unlock()
 		if reply.Err == nil {
-			q.in.routeGrant(k.Name, wire.FairReply{Grant: reply.Grant}, false)
+			q.discipline.routeGrant(k.Name, wire.FairReply{Grant: reply.Grant}, false)
 		}
 		return
 	}
@@ -249,7 +250,7 @@ func (q *queue) onHeartbeatReply(start time.Time, asked wire.HeartbeatRequest, r
 		if slices.ContainsFunc(asked.Ahead, func(d time.Duration) bool { return d != 0 }) {
 			q.refreshed = start.Add(-refresh) // the next heartbeat does what this one should
 		}
-		q.due = time.Now().Add(q.heartbeatRetry.Next(q.in.engine.Lease))
+		q.due = time.Now().Add(q.heartbeatRetry.Next(q.discipline.engine.Lease))
 		loop.Poke(q.poke)
 		q.endOverdue(a)
 		return

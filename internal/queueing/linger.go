@@ -25,7 +25,7 @@ const (
 
 // lingering reports whether those outside linger now.
 func (q *queue) lingering(now time.Time) bool {
-	if q.in.engine.LocalHandover == 0 || !q.foreign || !q.key.Held() && len(q.tickets) < 2 {
+	if q.discipline.engine.LocalHandover == 0 || !q.foreign || !q.key.Held() && len(q.tickets) < 2 {
 		q.lingerFrom = time.Time{}
 		return false
 	}
@@ -46,7 +46,7 @@ func (q *queue) wanting() bool {
 // takeOutside removes and returns the tickets that enter now, with their owners set.
 func (q *queue) takeOutside() (list []*ticket) {
 	n, most := 0, maxEnter
-	if q.in.engine.LocalHandover == 0 {
+	if q.discipline.engine.LocalHandover == 0 {
 		most = 1
 	}
 	for ; n < len(q.outside) && len(list) < most; n++ {
@@ -60,7 +60,7 @@ func (q *queue) takeOutside() (list []*ticket) {
 	q.lingerFrom = time.Time{}
 	for _, t := range list {
 		if t.owner == "" && len(list) >= manyEnter {
-			t.owner = longOwner(q.in.newSignedOwner())
+			t.owner = longOwner(q.discipline.newSignedOwner())
 		}
 		q.register(t)
 	}

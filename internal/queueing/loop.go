@@ -10,7 +10,7 @@ func (q *queue) loop() {
 		k.Lock()
 		now := time.Now()
 		q.checkInbox(now)
-		paused := now.Before(q.pause) && !q.in.engine.Calls.CloseTimedOut()
+		paused := now.Before(q.pause) && !q.discipline.engine.Calls.CloseTimedOut()
 		due := !q.due.IsZero() && !now.Before(q.due)
 		enters := q.ready && q.entering == 0 && !paused && q.wanting() && !q.lingering(now)
 		leaves := len(q.leaving) > 0 && !paused && !(q.left && (due || enters)) // in turn, if many leave
@@ -22,22 +22,22 @@ func (q *queue) loop() {
 			q.leaveAll(list)
 		case due:
 			k.Unlock()
-			q.in.sendHeartbeats([]*queue{q})
+			q.discipline.sendHeartbeats([]*queue{q})
 		case enters:
 			list := q.takeOutside()
 			q.entering++
 			q.left = false
 			k.Unlock()
-			q.enter(q.in.brief.Context(), list)
+			q.enter(q.discipline.brief.Context(), list)
 		case q.over(now):
 			k.SetState(nil)
-			q.in.Settle(k)
+			q.discipline.Settle(k)
 			k.Unlock()
 			return
 		default:
 			alarm, over := q.alarm(now), (<-chan struct{})(nil)
 			if len(q.leaving) > 0 {
-				over = q.in.engine.Calls.Base.Done()
+				over = q.discipline.engine.Calls.Base.Done()
 			}
 			k.Unlock()
 			q.rest(alarm.Sub(now), over)

@@ -48,8 +48,8 @@ func newFair(client rueidis.Client, c engine.Config, own queueing.Config) *Fair 
 }
 
 // Acquire takes a free key without waiters, alone or in a batch.
-func (q *Fair) Acquire(ctx context.Context, key, owner string, lease time.Duration, _ int64) (wire.AcquireReply, error) {
-	return q.acquires.do(ctx, none{}, wire.AcquireRequest{Key: key, Owner: owner, Lease: lease})
+func (q *Fair) Acquire(ctx context.Context, name, owner string, lease time.Duration, _ int64) (wire.AcquireReply, error) {
+	return q.acquires.do(ctx, none{}, wire.AcquireRequest{Key: name, Owner: owner, Lease: lease})
 }
 
 // Release ends a hold and gives the key to the next waiter, alone or in a batch.
@@ -69,11 +69,11 @@ func (q *Fair) Leave(ctx context.Context, l wire.LeaveRequest) (wire.FairReply, 
 }
 
 // Inbox listens to the grants of key to this locker.
-func (q *Fair) Inbox(key string, receive func(string)) *pubsub.Subscription {
-	return q.subscriber.SubscribeFunc(q.Fair.Inbox(key), receive)
+func (q *Fair) Inbox(name string, receive func(string)) *pubsub.Subscription {
+	return q.subscriber.SubscribeFunc(q.Fair.Inbox(name), receive)
 }
 
 // OwnerChannel listens to Java's wake-ups of owner.
-func (q *Fair) OwnerChannel(key, owner string, receive func(string)) *pubsub.Subscription {
-	return q.subscriber.SubscribeFunc(q.Fair.OwnerChannel(key, owner), receive)
+func (q *Fair) OwnerChannel(name, owner string, receive func(string)) *pubsub.Subscription {
+	return q.subscriber.SubscribeFunc(q.Fair.OwnerChannel(name, owner), receive)
 }

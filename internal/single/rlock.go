@@ -39,10 +39,10 @@ func newRLock(client rueidis.Client, c engine.Config) *RLock {
 }
 
 // Acquire takes a free key, alone or in a batch.
-func (r *RLock) Acquire(ctx context.Context, key, owner string, lease time.Duration, reserve int64) (wire.AcquireReply, error) {
+func (r *RLock) Acquire(ctx context.Context, name, owner string, lease time.Duration, reserve int64) (wire.AcquireReply, error) {
 	f := r.fencing
 	f.Reserve *= reserve
-	return r.acquires.do(ctx, f, wire.AcquireRequest{Key: key, Owner: owner, Lease: lease})
+	return r.acquires.do(ctx, f, wire.AcquireRequest{Key: name, Owner: owner, Lease: lease})
 }
 
 // Release ends a hold, alone or in a batch.
@@ -56,6 +56,6 @@ func (r *RLock) Release(ctx context.Context, h wire.ReleaseRequest) (wire.Releas
 }
 
 // Subscribe listens to the releases of key.
-func (r *RLock) Subscribe(key string) racing.Subscription {
-	return r.subscriber.Subscribe(scripts.Channel(key))
+func (r *RLock) Subscribe(name string) racing.Subscription {
+	return r.subscriber.Subscribe(scripts.Channel(name))
 }

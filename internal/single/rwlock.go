@@ -35,7 +35,7 @@ type RWLock struct {
 	acquires *batcher[wire.Fencing, wire.RWLockAcquireRequest, wire.AcquireReply]
 	releases *batcher[none, wire.RWLockReleaseRequest, wire.ReleaseReply]
 	mu       sync.RWMutex
-	waiting  map[string]*wish // by key; guarded by mu
+	waiting  map[string]*wish // by name; guarded by mu
 }
 
 // wish is what Redis may have of the callers that wait for a key.
@@ -77,10 +77,10 @@ func newRWLock(s server, c engine.Config) *RWLock {
 
 // Acquire takes the lock if others let it, alone or in a batch. If it is refused to waiting
 // callers, they must try again before their wish ends.
-func (r *RWLock) Acquire(ctx context.Context, key, owner string, lease time.Duration, reserve int64) (wire.AcquireReply, error) {
-	f, a := r.fencing, wire.RWLockAcquireRequest{AcquireRequest: wire.AcquireRequest{Key: key, Owner: owner, Lease: lease}}
+func (r *RWLock) Acquire(ctx context.Context, name, owner string, lease time.Duration, reserve int64) (wire.AcquireReply, error) {
+	f, a := r.fencing, wire.RWLockAcquireRequest{AcquireRequest: wire.AcquireRequest{Key: name, Owner: owner, Lease: lease}}
 	f.Reserve *= reserve
-	w, sent := r.noteWish(key)
+	w, sent := r.noteWish(name)
 	if w == nil {
 		return r.acquires.do(ctx, f, a)
 	}
@@ -98,26 +98,26 @@ func (r *RWLock) Acquire(ctx context.Context, key, owner string, lease time.Dura
 }
 
 // AcquireBeside takes the lock for a reader that writer calls.
-func (r *RWLock) AcquireBeside(ctx context.Context, key, owner, writer string, lease time.Duration) (wire.AcquireReply, error) {
-	return r.RWLock.Acquire(ctx, wire.Fencing{}, wire.RWLockAcquireRequest{AcquireRequest: wire.AcquireRequest{Key: key, Owner: owner, Lease: lease}, Beside: writer})
+func (r *RWLock) AcquireBeside(ctx context.Context, name, owner, writer string, lease time.Duration) (wire.AcquireReply, error) {
+	return r.RWLock.Acquire(ctx, wire.Fencing{}, wire.RWLockAcquireRequest{AcquireRequest: wire.AcquireRequest{Key: name, Owner: owner, Lease: lease}, Beside: writer})
 }
 
 // noteWish returns the wish of the callers that wait for key, for a call that is to note it, and what
 // noted is then; nil: nobody waits.
-func (r *RWLock) noteWish(key string) (w *wish, noted int64) {
+func (r *RWLock) noteWish(name string) (w *wish, noted int64) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	if w = r.waiting[key]; w != nil {
+	if w = r.waiting[name]; w != nil {
 		noted = w.noted.Add(1)
 	}
 	return w, noted
 }
 
 // waits reports whether callers wait for key.
-func (r *RWLock) waits(key string) bool {
+func (r *RWLock) waits(name string) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return r.waiting[key] != nil
+	return r.waiting[name] != nil
 }
 
 // Release ends a hold, alone or in a batch. Nobody steps back for other processes, as the wishes in Redis say
@@ -138,19 +138,19 @@ func (r *RWLock) Release(ctx context.Context, e wire.ReleaseRequest) (wire.Relea
 }
 
 // Subscribe listens to the releases of key. Until the subscription ends, callers wait for it.
-func (r *RWLock) Subscribe(key string) racing.Subscription {
+func (r *RWLock) Subscribe(name string) racing.Subscription {
 	w := &wish{}
 	r.mu.Lock()
-	r.waiting[key] = w
+	r.waiting[name] = w
 	r.mu.Unlock()
-	return wishing{r.subscriber.Subscribe(scripts.RWLockChannel(key)), r, key, w}
+	return wishing{r.subscriber.Subscribe(scripts.RWLockChannel(name)), r, name, w}
 }
 
 // wishing is the subscription of callers that wait for a key, and have a wish while they do.
 type wishing struct {
 	racing.Subscription
 	half *RWLock
-	key  string
+	name string
 	wish *wish
 }
 
@@ -159,21 +159,21 @@ func (s wishing) Close() {
 	s.Subscription.Close()
 	r := s.half
 	r.mu.Lock()
-	if r.waiting[s.key] == s.wish {
-		delete(r.waiting, s.key)
+	if r.waiting[s.name] == s.wish {
+		delete(r.waiting, s.name)
 	}
 	r.mu.Unlock()
 	if s.wish.mayLast() {
-		r.withdraw(s.key)
+		r.withdraw(s.name)
 	}
 }
 
 // withdraw ends a wish in the background, unless others wait by then: it is theirs. One that others
 // note during the call ends as well, until their next attempt. If the call fails, the wish ends by itself.
-func (r *RWLock) withdraw(key string) {
+func (r *RWLock) withdraw(name string) {
 	r.calls.Background(func() {
-		if !r.waits(key) {
-			_ = r.Withdraw(r.calls.Context(), key)
+		if !r.waits(name) {
+			_ = r.Withdraw(r.calls.Context(), name)
 		}
 	})
 }

@@ -38,8 +38,8 @@ func NewSemaphore(client rueidis.Client, c engine.Config, n int) (*engine.Engine
 
 // Acquire takes a permit, alone or in a batch. If others have agreed on another number, it
 // fails.
-func (p *Semaphore) Acquire(ctx context.Context, key, owner string, lease time.Duration, _ int64) (wire.AcquireReply, error) {
-	reply, err := p.acquires.do(ctx, none{}, wire.AcquireRequest{Key: key, Owner: owner, Lease: lease})
+func (p *Semaphore) Acquire(ctx context.Context, name, owner string, lease time.Duration, _ int64) (wire.AcquireReply, error) {
+	reply, err := p.acquires.do(ctx, none{}, wire.AcquireRequest{Key: name, Owner: owner, Lease: lease})
 	if err == nil && reply.Agreed != 0 {
 		return wire.AcquireReply{}, disagreed{&holdfast.PermitsError{Wanted: p.n, Agreed: reply.Agreed}}
 	}
@@ -58,6 +58,6 @@ func (p *Semaphore) Release(ctx context.Context, h wire.ReleaseRequest) (wire.Re
 }
 
 // Subscribe listens to the releases of key.
-func (p *Semaphore) Subscribe(key string) racing.Subscription {
-	return p.subscriber.Subscribe(scripts.SemaphoreChannel(key))
+func (p *Semaphore) Subscribe(name string) racing.Subscription {
+	return p.subscriber.Subscribe(scripts.SemaphoreChannel(name))
 }

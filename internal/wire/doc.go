@@ -84,4 +84,18 @@
 // whichever comes second, the late acquire or the giving up, finds what the first has left. Where
 // Redis cannot take the tombstone (out of memory, say), and after that minute, an attempt that
 // arrives late makes a hold that nobody uses, for at most its lease.
+//
+// # The files
+//
+// From the calls down to what they build on:
+//
+//	acquire.go, hold.go, renew.go, release.go, list.go    the calls of Redis
+//	fair.go, fair_heartbeat.go, fair_reply.go             those of Fair
+//	semaphore.go, rwlock.go                               those of Semaphore and RWLock
+//	quorum.go, quorum_hold.go                             those of a node of a quorum
+//	apart.go, each.go                                     calls for several keys
+//	redis.go, cluster.go, replicas.go, dedicated.go       how a script is sent: to one server, a Cluster, with WAIT
+//	redial.go, server.go                                  a client that is at the wrong server; what a server is
+//	outcome.go, rights.go                                 how a call ended
+//	reply.go, check.go, names.go, load.go                 replies, arguments, names and texts
 package wire
