@@ -20,7 +20,7 @@ type Backend interface {
 	// Leave gives up owners, whether they wait or hold.
 	Leave(ctx context.Context, l wire.LeaveRequest) (wire.FairReply, error)
 	// Confirm sets the lease of an owner that Redis has granted name.
-	Confirm(ctx context.Context, name, owner string, lease time.Duration, first int64) (wire.AcquireReply, error)
+	Confirm(ctx context.Context, name, owner string, lease time.Duration, g wire.Grant) (wire.AcquireReply, error)
 	// Heartbeat keeps the locker's places, and reports what has become of them.
 	Heartbeat(ctx context.Context, asked []wire.HeartbeatRequest, replies []wire.HeartbeatReply) error
 	// Inbox listens to the grants of name to this locker.

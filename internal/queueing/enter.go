@@ -2,9 +2,11 @@ package queueing
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/errs"
@@ -149,7 +151,7 @@ func (q *queue) leaveAll(list []leaver) {
 	q.left = len(again) == 0
 	k.Unlock()
 	switch left := len(list) - len(again); {
-	case err == nil || left == 0:
+	case err == nil || left == 0 || errors.Is(err, holdfast.ErrWrongType): // the lock is something else, but they have left
 	case wire.OutcomeOf(err).Final() && !wire.Permanent(err): // they do not hold up any that enter
 		for _, l := range list {
 			d.engine.Undo(&engine.Orphan{Name: k.Name, Owner: l.owner, Lease: time.Until(l.until), Err: err})

@@ -30,7 +30,7 @@ func (d *queued) routeGrant(name string, reply wire.FairReply, byMessage bool) {
 		if q := queueOf(k); q != nil {
 			q.foreign = q.foreign || byMessage
 			if t := q.tickets[reply.Grant.Owner]; t != nil && byMessage && d.config.ConfirmGrants {
-				q.toConfirm(t, reply.Grant)
+				q.toConfirm(t, wire.Grant{})
 			} else {
 				q.noteGrant(reply)
 			}
@@ -118,7 +118,7 @@ func (q *queue) toConfirm(t *ticket, g wire.Grant) {
 		return
 	}
 	w := t.w
-	t.confirming, t.lease, t.fence = true, w.Terms.Lease, g.Fence
+	t.confirming, t.lease, t.grant = true, w.Terms.Lease, g
 	t.w, w.State = nil, nil
 	q.key.Offer(w, t)
 }
@@ -141,7 +141,7 @@ func (t *ticket) Confirm(ctx context.Context, w *engine.Waiter) (_ *holdfast.Lea
 		err := d.engine.RideOut(ctx, true, func(ctx context.Context) (err error) {
 			start = time.Now()
 			reply, err = calls.DetachedNoted(ctx, d.engine.Calls, k.Name, func(ctx context.Context) (wire.AcquireReply, error) {
-				return d.backend.Confirm(ctx, k.Name, t.owner, lease, t.fence)
+				return d.backend.Confirm(ctx, k.Name, t.owner, lease, t.grant)
 			})
 			if err == nil && reply.OK && time.Since(start) >= lease-watchdog.Margin(lease) {
 				return engine.ErrTooLate
@@ -182,7 +182,7 @@ func (t *ticket) confirmed(w *engine.Waiter, start time.Time, reply wire.Acquire
 	if k.Closed() || k.HeldSince(start) {
 		return nil
 	}
-	return q.occupy(t, w, w.Terms, start, reply)
+	return q.occupy(t, w, w.Terms, start, reply, t.grant.Members...)
 }
 
 // rejoin lets a waiter enter again after its grant turned out not to stand.

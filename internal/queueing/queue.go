@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/internal/planted"
+	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/pubsub"
 )
 
@@ -69,7 +70,7 @@ type ticket struct {
 	doubt      bool                 // an attempt to enter without an answer may still arrive
 	confirming bool                 // Redis has granted it the key, and its waiter asks whether that still stands
 	lease      time.Duration        // that the confirmation asks for
-	fence      int64                // the first number that came with the grant; 0: none
+	grant      wire.Grant           // to confirm, as far as it is known and no other can have forged it
 }
 
 // leaver is an owner to be given up.

@@ -37,7 +37,10 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 		wrong("counter expiry", acquire, three, ownA, "1000", "1", "1", v)
 		wrong("counter expiry", quorumFence, two, ownA, "1", v)
 		wrong("last fence", fairRelease, all, settings, ofA(1), v)
-		wrong("first fence", fairConfirm, all, settings, ofA(1), "1000", v)
+		if v != "9999999999999999999" {
+			wrong("fence numbers", fairConfirm, all, settings, ofA(1), "1000", v, "0")
+			wrong("fence numbers", fairConfirm, all, settings, ofA(1), "1000", "0", v)
+		}
 	}
 	for _, v := range append(bad, "0") {
 		wrong("lease", acquire, two, ownA, v)
@@ -45,7 +48,7 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 		wrong("lease", acquireAll, two, v, "1", ownA)
 		wrong("lease", renew, one, v, ownA)
 		wrong("lease", fairAcquire, stone, settings, ofA(1), v)
-		wrong("lease", fairConfirm, all, settings, ofA(1), v, "0")
+		wrong("lease", fairConfirm, all, settings, ofA(1), v, "0", "0")
 		wrong("lease", quorumRenew, marked, v, ownA, "0")
 		wrong("lease", *acquire.each, two, "2", ownA, v)
 		wrong("lease", *acquire.each, three, "3", ownA, v, "1", "1", "0")
@@ -117,7 +120,7 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 		wrong("settings", fairAcquire, stone, s, ofA(2), "1000")
 		wrong("settings", fairEnter, stone, s, ofA(2))
 		wrong("settings", fairLeave, stone, s, ofA(2))
-		wrong("settings", fairConfirm, all, s, ofA(2), "1000", "0")
+		wrong("settings", fairConfirm, all, s, ofA(2), "1000", "0", "0")
 		wrong("settings", fairHeartbeat, all, s, clientA, "1", "00", ofA(2), "1000")
 		wrong("settings", fairForceRelease, all, s)
 	}
@@ -157,7 +160,7 @@ func TestF8_BadArguments(t *testing.T) {
 		ask := []AcquireRequest{{"k", owner, d}}
 		refused(what, errOf(n.Acquire(ctx, Fencing{}, ask[0])), errOf(n.Acquire(ctx, fencingHour, ask[0])),
 			errOf(n.AcquireAll(ctx, []string{"k"}, []string{owner}, d)), n.AcquireEach(ctx, Fencing{}, ask, make([]Result[AcquireReply], 1)),
-			errOf(f.Acquire(ctx, ask[0])), errOf(f.Confirm(ctx, "k", owner, d, 0)), f.AcquireEach(ctx, ask, make([]Result[AcquireReply], 1)),
+			errOf(f.Acquire(ctx, ask[0])), errOf(f.Confirm(ctx, "k", owner, d, Grant{})), f.AcquireEach(ctx, ask, make([]Result[AcquireReply], 1)),
 			n.AcquireVoted(ctx, nil, false, ask, make([]NodeReply, 1)), n.AcquireVoted(ctx, c.vote, true, ask, make([]NodeReply, 1)))
 	}
 	hold("owner", "", lease)

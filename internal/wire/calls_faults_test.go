@@ -41,7 +41,7 @@ func TestF27_AReplicaEndsNoHold(t *testing.T) {
 		"set entries":           errOf(n.SetEntries(ctx, "k", ofA(1), entries)),
 		"semaphore set entries": errOf(p.SetEntries(ctx, "k", ofA(1), entries)),
 		"rwlock set entries":    errOf(rw.SetEntries(ctx, "k", ofA(1), entries)),
-		"confirm":               errOf(f.Confirm(ctx, "k", ofA(1), lease, 0)),
+		"confirm":               errOf(f.Confirm(ctx, "k", ofA(1), lease, Grant{})),
 		"release":               errOf(n.Release(ctx, own)),
 		"semaphore release":     errOf(p.Release(ctx, own)),
 		"fair release":          errOf(f.Release(ctx, FairReleaseRequest{ReleaseRequest: own})),

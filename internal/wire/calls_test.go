@@ -81,7 +81,7 @@ var inOrder = family{
 			return errOf(first(2, func(results []Result[AcquireReply]) error { return c.fair.AcquireEach(c.ctx, c.asks(), results) }))
 		},
 		"enter":   func(c client) error { return errOf(c.fair.Enter(c.ctx, c.key, c.owner, ofA(2))) },
-		"confirm": func(c client) error { return errOf(c.fair.Confirm(c.ctx, c.key, c.owner, lease, 0)) },
+		"confirm": func(c client) error { return errOf(c.fair.Confirm(c.ctx, c.key, c.owner, lease, Grant{})) },
 		"release": func(c client) error { return errOf(c.fair.Release(c.ctx, fairHold(c.key, c.owner, 0))) },
 		"release in doubt": func(c client) error {
 			h := fairHold(c.key, c.owner, 1)

@@ -36,13 +36,14 @@ type connection struct {
 
 // exchange sends commands, and reports whether the connection may be given back as it is. Otherwise it
 // must be closed first: it has a queue, since somebody used it with a context without a deadline, or by
-// AlwaysPipelining. When such a connection is given back, rueidis sends commands of its own, and panics if a
-// server refuses them (MISCONF, BUSY). Only where there is no queue does it ask ctx for its deadline, which
-// must show.
+// AlwaysPipelining or OnInvalidations. When such a connection is given back, rueidis sends commands of its
+// own, and panics if a server refuses them (MISCONF, BUSY). Only where there is no queue does it ask ctx for its
+// deadline, which must show. It makes a queue, unseen, if it has a PING to send at that moment: so a connection
+// whose server refuses anything is closed, too.
 func (c connection) exchange(ctx context.Context, cmds ...rueidis.Completed) (replies []rueidis.RedisResult, clean bool) {
 	asked := &askedContext{Context: ctx}
 	replies = c.DoMulti(asked, cmds...)
-	return replies, asked.deadline && replies[len(replies)-1].NonRedisError() == nil
+	return replies, asked.deadline && !slices.ContainsFunc(replies, func(r rueidis.RedisResult) bool { return r.Error() != nil })
 }
 
 // end gives the connection back, or closes it in the background, as a silent server makes that take a second.

@@ -200,13 +200,14 @@ func (f *Fair) leaveInput(in input, l LeaveRequest) input {
 	return in
 }
 
-// Confirm sets the lease of an owner that was granted key to lease from now. Its fence number is
-// the first that came with the grant or, if that is 0, a new one. OK is false if the owner does not hold
-// key. It may be repeated, and may get a larger number then.
-func (f *Fair) Confirm(ctx context.Context, key, owner string, lease time.Duration, first int64) (AcquireReply, error) {
+// Confirm sets the lease of an owner that was granted key to lease from now. Its fence numbers are
+// those of the grant, as far as it is known and they are still good, or a new one. OK is false if the
+// owner does not hold key. It may be repeated, and may get a larger number then.
+func (f *Fair) Confirm(ctx context.Context, key, owner string, lease time.Duration, g Grant) (AcquireReply, error) {
 	in := forOne()
 	in.check(checkHold(owner, lease))
-	return f.redis.runAcquire(ctx, parseConfirmed, fairConfirm, f.commonInput(in, key, nil, owner, millis(lease), decimal(first)))
+	in = f.commonInput(in, key, nil, owner, millis(lease), decimal(g.Fence), decimal(g.FenceEnd))
+	return f.redis.runAcquire(ctx, parseConfirmed, fairConfirm, in)
 }
 
 // ForceRelease frees key from any holder, and gives it to the next waiter; see

@@ -92,11 +92,11 @@ func TestConfirmSetsTheLease(t *testing.T) {
 	r := newHarness(t)
 	r.enter(ofA(1))
 	for _, d := range []time.Duration{10 * time.Minute, time.Minute} { // longer, shorter
-		require.Equal(t, AcquireReply{OK: true}, must(r.of(ofA(1)).Confirm(bounded(t), "k", ofA(1), d, 0))(t))
+		require.Equal(t, AcquireReply{OK: true}, must(r.of(ofA(1)).Confirm(bounded(t), "k", ofA(1), d, Grant{}))(t))
 		r.requireHeld(ofA(1), d)
 	}
 	before := state(t, r.s)
-	require.Zero(t, must(r.of(ofB(1)).Confirm(bounded(t), "k", ofB(1), lease, 0))(t))
+	require.Zero(t, must(r.of(ofB(1)).Confirm(bounded(t), "k", ofB(1), lease, Grant{}))(t))
 	require.Equal(t, before, state(t, r.s))
 }
 

@@ -198,7 +198,7 @@ func TestG10_FencesOfGrants(t *testing.T) {
 	require.Equal(t, []string{ofB(2)}, released(10, ofA(2)).Members)
 	r.s.Do(t, "DEL", token)
 	released(1, ofB(1), ofB(2))
-	a := must(r.of(ofC(1)).Confirm(bounded(t), "k", ofC(1), lease, 0))(t)
+	a := must(r.of(ofC(1)).Confirm(bounded(t), "k", ofC(1), lease, Grant{}))(t)
 	reserves(1, a.Fence, a.FenceEnd)
 	r.waits(ofA(3))
 	last += 3_600_000_000
@@ -207,8 +207,8 @@ func TestG10_FencesOfGrants(t *testing.T) {
 	require.Equal(t, ahead+1, released(1, ofC(1)).Fence)
 }
 
-// A hold that is confirmed has the first number that came with its grant, and gives back the others. A grant
-// that cannot be sent reserves none.
+// A hold that is confirmed has the numbers that came with its grant, if nobody has had others since. A grant that
+// cannot be sent reserves none.
 func TestG10_NumbersOfGrantsThatAreNotTrusted(t *testing.T) {
 	r := newHarness(t, fencing(10), func(s *FairSettings) { s.Members = 3 })
 	r.acquire(ofA(1))
@@ -218,15 +218,19 @@ func TestG10_NumbersOfGrantsThatAreNotTrusted(t *testing.T) {
 	g, ok := ParseGrant("k", message)
 	require.True(t, ok)
 	require.Equal(t, g.Fence+9, g.FenceEnd)
-	confirm := func(first int64) AcquireReply {
+	confirm := func(g Grant) AcquireReply {
 		t.Helper()
-		return must(r.of(ofB(1)).Confirm(bounded(t), "k", ofB(1), lease, first))(t)
+		return must(r.of(ofB(1)).Confirm(bounded(t), "k", ofB(1), lease, g))(t)
 	}
 	for range 2 { // repeated
-		require.Equal(t, AcquireReply{OK: true, Fence: g.Fence, FenceEnd: g.Fence}, confirm(g.Fence))
-		require.Equal(t, g.Fence, number(t, r.s, "GET", token))
+		require.Equal(t, AcquireReply{OK: true, Fence: g.Fence, FenceEnd: g.FenceEnd}, confirm(g))
+		require.Equal(t, g.FenceEnd, number(t, r.s, "GET", token))
 	}
-	require.Greater(t, confirm(0).Fence, g.Fence)
+	another := confirm(Grant{})
+	require.Greater(t, another.Fence, g.FenceEnd)
+	require.Greater(t, confirm(g).Fence, another.FenceEnd, "another hold may have been in between")
+	require.Greater(t, confirm(Grant{Fence: 1, FenceEnd: 9e15}).Fence, another.FenceEnd, "forged")
+	require.Less(t, number(t, r.s, "GET", token), int64(9e15))
 
 	r.s.Do(t, "CLIENT", "KILL", "TYPE", "pubsub")
 	last := number(t, r.s, "GET", token)

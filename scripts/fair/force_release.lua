@@ -6,7 +6,7 @@
 --@include parts/settings.lua
 --@include parts/holder.lua
 if not holder then
-  return call('HDEL', lock, '') -- 0: refused by a replica, which may not know of the hold yet
+  return call('HDEL', lock, '') -- 0; refused where no writes are taken, as by a replica, which may not know of the hold yet
 end
 call('DEL', lock)
 --@include parts/serve.lua

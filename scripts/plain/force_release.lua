@@ -7,7 +7,7 @@
 local lock = KEYS[1]
 --@include parts/holder.lua
 if not holder then
-  return redis.call('HDEL', lock, '') -- 0: refused by a replica, which may not know of the hold yet
+  return redis.call('HDEL', lock, '') -- 0; refused where no writes are taken, as by a replica, which may not know of the hold yet
 end
 redis.call('DEL', lock)
 redis.pcall('PUBLISH', ARGV[1], '0')

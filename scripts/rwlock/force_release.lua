@@ -9,7 +9,7 @@ local lock, absent = KEYS[1], KEYS[2]
 local leaver
 --@include parts/living.lua
 if not mode then
-  return redis.call('HDEL', lock, '') -- 0: refused by a replica, which may not know of the hold yet
+  return redis.call('HDEL', lock, '') -- 0; refused where no writes are taken, as by a replica, which may not know of the hold yet
 end
 redis.call('DEL', lock)
 for i = 1, #fields, 2 do

@@ -8,7 +8,7 @@
 local holds, record = KEYS[1], KEYS[2]
 --@include parts/holds.lua
 if not any then
-  return redis.call('ZREM', holds, '') -- 0: refused by a replica, which may not know of the holds yet
+  return redis.call('ZREM', holds, '') -- 0; refused where no writes are taken, as by a replica, which may not know of the holds yet
 end
 --@include parts/now.lua
 local taken, owners = redis.call('ZCOUNT', holds, live, '+inf'), redis.call('ZRANGE', holds, '0', '-1')

@@ -31,7 +31,7 @@ func init() {
 // those that are made anew hang. Every call returns by its own deadline, leases end at theirs,
 // before another can have the key, and when the network heals all goes on.
 func testPartition(t *testing.T, k locktest.Kind, reset bool) {
-	lease := k.Limit()
+	lease := k.Limit() / 2
 	const soon = 40 * time.Second // generous for a call, and less than the time limits of sockets and dials
 	s := k.Start(t)
 	p := s.Behind(t)
@@ -69,7 +69,7 @@ func testPartition(t *testing.T, k locktest.Kind, reset bool) {
 		require.Less(t, time.Since(began), soon)
 		began = time.Now()
 	}
-	everyCall(locker, locktest.Bounded(t), "free", quick) // a wait, until the longest outage
+	everyCall(locker, t.Context(), "free", quick) // a wait, until the longest outage
 	ctx, cancel := context.WithTimeout(context.Background(), lease/5)
 	defer cancel()
 	_, err = locker.Lock(ctx, "free")

@@ -98,7 +98,7 @@ func (m *protocol) confirmed(call modelCall) {
 	case trust <= 0:
 		m.send(call.modelRequest, 2)
 	default:
-		m.hold(i, w.owner, trust, call.reply.fence, call.reply.fenceEnd, [modelMembers]modelOwner{})
+		m.hold(i, w.owner, trust, call.reply.fence, call.reply.fenceEnd, w.rest)
 	}
 }
 

@@ -163,8 +163,8 @@ func (m *protocol) granted(i int, g modelGrant, kind modelKind, since int8) {
 		m.hold(i, w.owner, trust, g.fence, g.fenceEnd, g.members)
 		return
 	}
-	w.phase = modelConfirming
-	m.send(modelRequest{kind: modelConfirm, client: c, owners: modelOne(w.owner), lease: m.asked(i), used: g.fence}, 1)
+	w.phase, w.rest = modelConfirming, g.members
+	m.send(modelRequest{kind: modelConfirm, client: c, owners: modelOne(w.owner), lease: m.asked(i), used: g.fence, end: g.fenceEnd}, 1)
 }
 
 // hold begins a lease.

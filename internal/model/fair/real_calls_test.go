@@ -52,15 +52,15 @@ func (r *modelReal) call(q modelRequest) (reply modelReply) {
 		reply.status, reply.grant = 1, r.grant(p.Grant)
 	case modelConfirm:
 		var a wire.AcquireReply
-		first := int64(0)
+		var g wire.Grant
 		if q.used > 0 {
-			first = r.fence
+			g.Fence, g.FenceEnd = r.fence, r.fence-int64(q.used-q.end)
 		}
-		a, err = f.Confirm(ctx, r.key, names[0], modelTime(q.lease), first)
+		a, err = f.Confirm(ctx, r.key, names[0], modelTime(q.lease), g)
 		if a.OK {
 			reply.status = 1
 		}
-		if a.Fence == first && first > 0 {
+		if a.Fence == g.Fence && g.Fence > 0 {
 			r.fence-- // the same number again
 		}
 		reply.fence, reply.fenceEnd = r.minted(a.Fence, a.FenceEnd)

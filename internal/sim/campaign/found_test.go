@@ -167,6 +167,31 @@ func TestG4_FairGrantOfAShortLease(t *testing.T) {
 	})
 }
 
+// The waiters of a run are served in memory also behind one that confirms its grant.
+func TestFairHandsOverAfterAConfirmation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := sim.NewWorld(t, 1, 2, 1)
+		lockers := opened(t, w, fair.New, holdfast.WithFencing(), holdfast.WithLease(3*time.Second), holdfast.WithLocalHandover(time.Second))
+		held := locktest.Lock(t, lockers[0], t.Context(), "k")
+		leases := make(chan *holdfast.Lease)
+		for range 2 {
+			go func() {
+				e, _ := lockers[1].Lock(t.Context(), "k")
+				leases <- e
+			}()
+		}
+		time.Sleep(time.Second)
+		require.NoError(t, held.Unlock(t.Context()))
+		first := <-leases
+		time.Sleep(time.Millisecond) // a number for each microsecond
+		require.NoError(t, first.Unlock(t.Context()))
+		second := <-leases
+		require.Equal(t, first.Owner(), second.Owner())
+		require.Greater(t, second.Fence(), first.Fence())
+		require.NoError(t, second.Unlock(t.Context()))
+	})
+}
+
 // The log tells of each lost lease, also of one that ends when Redis has granted the key to another waiter here.
 func TestFairLogsALossToAWaiterOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
