@@ -46,7 +46,7 @@ func WithGrantLease(d time.Duration) holdfast.Option {
 // before it has the lock. It is for a Redis in which others can read the queues and publish to
 // the channels of locks: without it, they can forge grants. With it, a forged message gives
 // nobody the lock, but its waiter goes to the end of the queue. A grant to another process
-// then takes two round trips, and starts no local handover. Default off.
+// then takes two round trips, and there is no local handover. Default off.
 func WithConfirmedGrants() holdfast.Option {
 	return settings.Own[own]{Name: "fair.WithConfirmedGrants", Set: func(o *own) { o.ConfirmGrants = true }}
 }

@@ -87,7 +87,7 @@ func TestSell_TwoProcesses(t *testing.T) {
 	})
 }
 
-// Redis forgets the lock while the customer pays; the next renewal tells.
+// Redis forgets the lock while the customer pays.
 func TestSell_RealLockIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		redis := newVirtualRedis(t)

@@ -70,7 +70,7 @@ type ticket struct {
 	doubt      bool                 // an attempt to enter without an answer may still arrive
 	confirming bool                 // Redis has granted it the key, and its waiter asks whether that still stands
 	lease      time.Duration        // that the confirmation asks for
-	grant      wire.Grant           // to confirm, as far as it is known and no other can have forged it
+	grant      wire.Grant           // to confirm, as far as it is known; with Config.ConfirmGrants, none that came by a message
 }
 
 // leaver is an owner to be given up.

@@ -35,7 +35,7 @@ const maxMembers = 64
 
 func newFair(client rueidis.Client, c engine.Config, own queueing.Config) *Fair {
 	settings := wire.FairSettings{LockerID: c.LockerID, WaiterTTL: own.WaiterTTL, GrantLease: own.GrantLease, Fencing: fencing(c)}
-	if c.LocalHandover > 0 {
+	if c.LocalHandover > 0 && !own.ConfirmGrants { // a confirmation must not trust the numbers of a message, and would skip them
 		settings.Members = maxMembers
 		settings.Fencing.Reserve *= c.TenureFences()
 	}

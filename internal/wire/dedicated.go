@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -39,11 +40,11 @@ type connection struct {
 // AlwaysPipelining or OnInvalidations. When such a connection is given back, rueidis sends commands of its
 // own, and panics if a server refuses them (MISCONF, BUSY). Only where there is no queue does it ask ctx for its
 // deadline, which must show. It makes a queue, unseen, if it has a PING to send at that moment: so a connection
-// whose server refuses anything is closed, too.
+// whose server refuses in that way is closed, too.
 func (c connection) exchange(ctx context.Context, cmds ...rueidis.Completed) (replies []rueidis.RedisResult, clean bool) {
 	asked := &askedContext{Context: ctx}
 	replies = c.DoMulti(asked, cmds...)
-	return replies, asked.deadline && !slices.ContainsFunc(replies, func(r rueidis.RedisResult) bool { return r.Error() != nil })
+	return replies, asked.deadline && !slices.ContainsFunc(replies, func(r rueidis.RedisResult) bool { return refusesPing(r.Error()) })
 }
 
 // end gives the connection back, or closes it in the background, as a silent server makes that take a second.
@@ -56,6 +57,16 @@ func (c connection) end(clean bool) {
 		c.Close()
 		c.giveBack()
 	}()
+}
+
+// refusesPing reports whether a server that ends a call like that may refuse even PING, or is gone.
+func refusesPing(err error) bool {
+	re, is := err.(*rueidis.RedisError)
+	if !is {
+		return err != nil
+	}
+	text := unwrapped(re.Error())
+	return strings.HasPrefix(text, "MISCONF ") || strings.HasPrefix(text, "BUSY ")
 }
 
 // askedContext notes whether it was asked for its deadline.

@@ -207,17 +207,18 @@ func TestG10_FencesOfGrants(t *testing.T) {
 	require.Equal(t, ahead+1, released(1, ofC(1)).Fence)
 }
 
-// A hold that is confirmed has the numbers that came with its grant, if nobody has had others since. A grant that
-// cannot be sent reserves none.
+// A hold that is confirmed has the numbers that came with its grant, if nobody has had others since, and the clock has
+// not passed them. A grant that cannot be sent reserves none.
 func TestG10_NumbersOfGrantsThatAreNotTrusted(t *testing.T) {
-	r := newHarness(t, fencing(10), func(s *FairSettings) { s.Members = 3 })
+	const reserve = 900_000_000 // 15 minutes
+	r := newHarness(t, fencing(reserve), func(s *FairSettings) { s.Members = 3 })
 	r.acquire(ofA(1))
 	r.waits(ofB(1), ofB(2), ofC(1), ofC(2))
 	r.release(ofA(1))
 	_, message, _ := strings.Cut(r.messages()[0], " ")
 	g, ok := ParseGrant("k", message)
 	require.True(t, ok)
-	require.Equal(t, g.Fence+9, g.FenceEnd)
+	require.Equal(t, g.Fence+reserve-1, g.FenceEnd)
 	confirm := func(g Grant) AcquireReply {
 		t.Helper()
 		return must(r.of(ofB(1)).Confirm(bounded(t), "k", ofB(1), lease, g))(t)
@@ -231,6 +232,10 @@ func TestG10_NumbersOfGrantsThatAreNotTrusted(t *testing.T) {
 	require.Greater(t, confirm(g).Fence, another.FenceEnd, "another hold may have been in between")
 	require.Greater(t, confirm(Grant{Fence: 1, FenceEnd: 9e15}).Fence, another.FenceEnd, "forged")
 	require.Less(t, number(t, r.s, "GET", token), int64(9e15))
+	r.s.Do(t, "SET", token, "42") // of an hour ago, as after a failover
+	passed := confirm(Grant{Fence: 40, FenceEnd: 42})
+	require.Greater(t, passed.Fence, g.Fence)
+	require.Equal(t, passed.Fence+reserve-1, passed.FenceEnd, "for its run")
 
 	r.s.Do(t, "CLIENT", "KILL", "TYPE", "pubsub")
 	last := number(t, r.s, "GET", token)

@@ -2,7 +2,8 @@
 -- ARGV[2]  owner
 -- ARGV[3]  lease in ms from now, 1 to 999999999999999
 -- ARGV[4]  the first fence number that came with the grant, or 0
--- ARGV[5]  the last one. If the counter still says so, the hold has these: others would be ahead of the clock by as many
+-- ARGV[5]  the last one. The hold has these if the counter still says so, and they are not behind the clock: others would be ahead
+--          of the clock by as many
 -- Reply    a number; with fencing, if it is 1, {1, first, last}: the fence numbers reserved
 --          1    the owner holds the lock, for that lease from now
 --          0    the owner does not hold the lock; nothing is changed
@@ -19,10 +20,18 @@ if call('HEXISTS', lock, ARGV[2]) == 0 then
   return call('HDEL', lock, ARGV[2]) -- changes nothing, but is refused by a replica, which may not know of the hold yet
 end
 call('HDEL', lock, '') -- changes nothing. Behind it, Redis takes SET also when out of memory
-local reply, reserve = 1, reserve ~= '0' and 1
-if reserve and ARGV[4] ~= '0' and try('GET', counter) == ARGV[5] then
-  reply, reserve = {1, tonumber(ARGV[4]), tonumber(ARGV[5])}, nil
+local reply = 1
+if reserve ~= '0' then
+  --@include parts/fence.lua
+  local time, first, last = call('TIME'), tonumber(ARGV[4]), tonumber(ARGV[5])
+  local now = time[1] * 1000000 + time[2]
+  if last < now or try('GET', counter) ~= ARGV[5] then -- then its run needs as many others
+    first, last = mint(counter, counter_expiry, first == 0 and 1 or reserve, now)
+  end
+  if not first then
+    return last
+  end
+  reply = {1, first, last}
 end
---@include parts/reserve.lua
 call('PEXPIRE', lock, lease)
 return reply

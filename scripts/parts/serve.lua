@@ -105,7 +105,7 @@ local function serve(pair, micros, lock, queue, scores, heartbeats, counter, me)
       local sends = client ~= me and (try('PUBSUB', 'NUMSUB', inbox)[2] or 0) > 0
       leaves = client == me or sends or (tonumber(call('HGET', heartbeats, 'polls ' .. client) or '') or 0) > now
       if leaves then
-        if members ~= '0' and pair[2] and string.sub(pair[2], 1, 38) == start then
+        if (client == me or sends) and members ~= '0' and pair[2] and string.sub(pair[2], 1, 38) == start then
           names = run(queue, at + 1, at + members, start)
         end
         if not fences and reserve ~= '0' then

@@ -164,7 +164,7 @@ func (m *protocol) granted(i int, g modelGrant, kind modelKind, since int8) {
 		return
 	}
 	w.phase, w.rest = modelConfirming, g.members
-	m.send(modelRequest{kind: modelConfirm, client: c, owners: modelOne(w.owner), lease: m.asked(i), used: g.fence, end: g.fenceEnd}, 1)
+	m.send(modelRequest{kind: modelConfirm, client: c, owners: modelOne(w.owner), lease: m.asked(i), used: g.fence}, 1)
 }
 
 // hold begins a lease.

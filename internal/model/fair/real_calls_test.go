@@ -54,14 +54,11 @@ func (r *modelReal) call(q modelRequest) (reply modelReply) {
 		var a wire.AcquireReply
 		var g wire.Grant
 		if q.used > 0 {
-			g.Fence, g.FenceEnd = r.fence, r.fence-int64(q.used-q.end)
+			g.Fence, g.FenceEnd = r.fence, r.fence
 		}
 		a, err = f.Confirm(ctx, r.key, names[0], modelTime(q.lease), g)
 		if a.OK {
 			reply.status = 1
-		}
-		if a.Fence == g.Fence && g.Fence > 0 {
-			r.fence-- // the same number again
 		}
 		reply.fence, reply.fenceEnd = r.minted(a.Fence, a.FenceEnd)
 	case modelHeartbeat:

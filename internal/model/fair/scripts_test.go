@@ -26,7 +26,6 @@ type modelRequest struct {
 	stones int8                   // release, leave: so many owners, the first ones, leave a tombstone
 	lease  int8                   // acquire, confirm, renew
 	used   int8                   // release: the last fence number used; confirm: the first that came with the grant
-	end    int8                   // confirm: the last one
 	polls  int8                   // heartbeat: 1: the client does not hear its inbox
 }
 
@@ -181,10 +180,11 @@ func (r *modelRedis) confirm(x *modelRules, q modelRequest) (modelReply, modelMe
 		return quiet(modelReply{})
 	}
 	r.left = q.lease
-	first, last := q.used, q.end
-	if !x.fences || first == 0 || last != r.fence {
-		first, last = r.mint(x, 1)
+	numbers := int8(1)
+	if q.used > 0 { // a run; the numbers of its grant are behind the clock
+		numbers += x.members
 	}
+	first, last := r.mint(x, numbers)
 	return quiet(modelReply{status: 1, fence: first, fenceEnd: last})
 }
 

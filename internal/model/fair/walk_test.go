@@ -118,7 +118,6 @@ func (w *modelWalk) request() modelRequest {
 		}
 		if q.kind == modelConfirm {
 			q.used = int8(w.IntN(2)) * w.redis.fence
-			q.end = max(0, q.used-int8(w.IntN(2)))
 		}
 	default:
 		q.owners[0] = w.owner(q.client, w.IntN(4) > 0, nil)

@@ -90,8 +90,9 @@ func TestG7_FairRunLeavesTheQueueAfterAnOutage(t *testing.T) {
 // So must they if the key is overwritten, which ends all repeats of the release.
 func TestG7_FairRunLeavesTheQueueOfAnOverwrittenKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var log redistest.Log
 		w := sim.NewWorld(t, 1, 1, 1)
-		l := opened(t, w, fair.New)[0]
+		l := opened(t, w, fair.New, holdfast.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))[0]
 		first := locktest.Lock(t, l, t.Context(), "k")
 		leases := make(chan *holdfast.Lease)
 		for range 2 {
@@ -110,6 +111,7 @@ func TestG7_FairRunLeavesTheQueueOfAnOverwrittenKey(t *testing.T) {
 		require.ErrorIs(t, last.Unlock(t.Context()), holdfast.ErrWrongType)
 		time.Sleep(time.Second)
 		require.False(t, redis.Exists("redisson_lock_queue:{k}"))
+		require.NotContains(t, log.String(), "could not leave the queue")
 	})
 }
 
