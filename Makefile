@@ -6,15 +6,15 @@ MODULES := . $(patsubst %/go.mod,%,$(wildcard */go.mod */*/go.mod))
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-how = -short -p=3 -parallel=8
-packages = ./multilock ./internal/wire ./rwlock ./fair ./rlock ./semaphore ./... # the longest first
+how = -short -p=3 -parallel=12
+packages = ./multilock ./rwlock ./rlock ./fair ./semaphore ./internal/wire . ./examples/quorum ./... # the longest first
 test: ## Run every package, in about 5 minutes on 2 cores: all guarantees and faults, and short campaigns
 	@hack/install.sh redis-server || { [ "$$CI" != true ] && echo "tests that need redis-server are skipped"; }
 	@hack/install.sh faketime || { [ "$$CI" != true ] && echo "tests that need libfaketime are skipped"; }
 	@hack/install.sh initdb || { [ "$$CI" != true ] && echo "tests that need PostgreSQL are skipped"; }
-	@# The other modules run beside the first.
+	@# The other modules run beside the first, two at once.
 	@verdict=passed; hack/gotest.sh . "$(packages)" $(how) -timeout 30m & \
-		printf '%s\n' $(filter-out .,$(MODULES)) | xargs -I{} hack/gotest.sh {} ./... $(how) -timeout 30m || verdict=FAILED; \
+		printf '%s\n' $(filter-out .,$(MODULES)) | xargs -I{} -P2 hack/gotest.sh {} ./... $(how) -timeout 30m || verdict=FAILED; \
 		wait $$! || verdict=FAILED; \
 		echo "== $$verdict"; [ $$verdict = passed ]
 

@@ -72,12 +72,12 @@ func TestF36_OwnChannelRefused(t *testing.T) {
 func TestF36_NotLiveWhereCallsAreNot(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, old *redistest.Server, speak func(*rueidis.ClientOption)) {
 		next := redistest.Start(t)
-		name := redistest.NewName(old)
+		name := redistest.NewName(old.Addr())
 		s := open(t, old.Client(t, speak, name.Dialled), withPace(often))
 		sub := s.Subscribe("ch")
 		awaitLive(t, sub)
 
-		name.Move(next)
+		name.Move(next.Addr())
 		old.Do(t, "CLIENT", "KILL", "TYPE", "pubsub")
 		locktest.Await(t, func() bool { return locktest.Listeners(t, next, "ch") == 1 })
 		for asked := calls(t, old, "pubsub|numsub"); calls(t, old, "pubsub|numsub") < asked+5; {

@@ -178,23 +178,24 @@ func (a *admin) close() {
 // perhaps for another later. All methods may be called concurrently.
 type Name struct{ addr atomic.Pointer[string] }
 
-// NewName returns a name of s.
-func NewName(s *Server) *Name {
+// NewName returns a name of the server at addr.
+func NewName(addr string) *Name {
 	n := new(Name)
-	n.Move(s)
+	n.Move(addr)
 	return n
 }
 
-// Move makes the name stand for s. Connections stay where they are.
-func (n *Name) Move(s *Server) {
-	addr := s.Addr()
-	n.addr.Store(&addr)
-}
+// Move makes the name stand for another server. Connections stay where they are.
+func (n *Name) Move(addr string) { n.addr.Store(&addr) }
 
-// Dialled is a change of options by which a client dials the name.
+// Dialled is a change of options by which a client dials the name, on the network that it has.
 func (n *Name) Dialled(o *rueidis.ClientOption) {
 	o.ForceSingleClient = true
-	o.DialCtxFn = func(ctx context.Context, _ string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+	dial := o.DialCtxFn
+	o.DialCtxFn = func(ctx context.Context, _ string, d *net.Dialer, secret *tls.Config) (net.Conn, error) {
+		if dial != nil {
+			return dial(ctx, *n.addr.Load(), d, secret)
+		}
 		return d.DialContext(ctx, "tcp", *n.addr.Load())
 	}
 }

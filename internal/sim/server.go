@@ -42,13 +42,13 @@ type Server struct {
 	refusal  string                // answers every script; "": none; guarded by mu
 	policy   string                // maxmemory-policy; guarded by mu
 
-	subscribed map[*server.Peer]bool // guarded by mu
+	clients map[*server.Peer]bool // whether one has subscribed; guarded by mu
 }
 
 // Start starts a server, which ends with the test.
 func Start(t testing.TB, n *Network) *Server {
 	t.Helper()
-	s := &Server{net: n, redis: miniredis.NewMiniRedis(), conns: make(map[net.Conn]struct{}), subscribed: make(map[*server.Peer]bool), policy: "noeviction"}
+	s := &Server{net: n, redis: miniredis.NewMiniRedis(), conns: make(map[net.Conn]struct{}), clients: make(map[*server.Peer]bool), policy: "noeviction"}
 	s.redis.ClockTTL(true)
 	pipe, err := s.redis.Dial() // starts it
 	require.NoError(t, err)
@@ -277,6 +277,9 @@ func (s *Server) hook(c *server.Peer, cmd string, args ...string) bool {
 	s.mu.Lock()
 	ahead, refusal, boots, policy := s.ahead, s.refusal, s.boots, s.policy
 	s.mu.Unlock()
+	if c.Closed() { // by CLIENT KILL
+		return true
+	}
 	switch cmd {
 	case "INFO": // what the locks ask for; miniredis has no run id
 		c.WriteBulk(fmt.Sprintf("# Server\r\nredis_version:7.2.4\r\nrun_id:%s\r\n# Memory\r\nmaxmemory_policy:%s\r\n"+
@@ -291,15 +294,17 @@ func (s *Server) hook(c *server.Peer, cmd string, args ...string) bool {
 		return true
 	case "CLIENT":
 		return s.client(c, args)
-	case "SUBSCRIBE":
-		s.mu.Lock()
-		s.subscribed[c] = true
-		s.mu.Unlock()
+	case "HELLO": // with which a client begins
 		c.OnDisconnect(func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			delete(s.subscribed, c)
+			delete(s.clients, c)
 		})
+		fallthrough
+	case "SUBSCRIBE":
+		s.mu.Lock()
+		s.clients[c] = cmd == "SUBSCRIBE"
+		s.mu.Unlock()
 		return false
 	case "CONFIG":
 		return s.config(c, strings.ToUpper(strings.Join(args, " ")))
@@ -322,18 +327,24 @@ func (s *Server) hook(c *server.Peer, cmd string, args ...string) bool {
 	return s.script.refused(c, cmd)
 }
 
-// client is CLIENT LIST with a line for each connection, and CLIENT KILL TYPE pubsub.
+// client is CLIENT LIST with a line for each connection, CLIENT KILL TYPE pubsub, and CLIENT KILL
+// TYPE normal SKIPME yes.
 func (s *Server) client(c *server.Peer, args []string) bool {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch strings.ToUpper(strings.Join(args, " ")) {
+	lines := strings.Repeat("id=1\n", len(s.conns))
+	all := maps.Clone(s.clients)
+	s.mu.Unlock()
+	what := strings.ToUpper(strings.Join(args, " "))
+	switch what {
 	case "LIST":
-		c.WriteBulk(strings.Repeat("id=1\n", len(s.conns)))
-	case "KILL TYPE PUBSUB":
-		c.WriteInt(len(s.subscribed))
-		for p := range s.subscribed {
-			go p.Close()
+		c.WriteBulk(lines)
+	case "KILL TYPE PUBSUB", "KILL TYPE NORMAL SKIPME YES":
+		for p, subscribed := range all {
+			if p != c && subscribed == strings.HasSuffix(what, "PUBSUB") {
+				p.Close()
+			}
 		}
+		c.WriteOK()
 	default:
 		return false
 	}

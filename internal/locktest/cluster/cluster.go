@@ -70,7 +70,7 @@ func each(keys []string, do func(key string)) {
 // their waiters keep their places, and Close releases them.
 func testHangs(t *testing.T, k locktest.Kind, many int) {
 	c := redistest.StartCluster(t, 3, 0, "--cluster-node-timeout", "60000")
-	const lease = 20 * time.Second
+	const lease = 30 * time.Second
 	o := locktest.Options{Lease: lease, WaiterTTL: lease, GrantLease: lease}
 	client := c.Client(t)
 	holder, other, closes := k.Open(t, client, o), k.Open(t, c.Client(t), o), k.Open(t, client, locktest.Options{Lease: locktest.Long})

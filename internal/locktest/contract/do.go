@@ -133,7 +133,7 @@ func doCancelled(c *harness) {
 func doReleaseUnanswered(c *harness) {
 	for _, result := range []error{nil, errMine} {
 		var logs redistest.Log
-		s := c.observed(locktest.Options{Lease: 20 * time.Second, Logger: slog.New(slog.NewTextHandler(&logs, nil))})
+		s := c.observed(locktest.Options{Lease: 30 * time.Second, Logger: slog.New(slog.NewTextHandler(&logs, nil))})
 		ctx, cancel := context.WithCancel(c.ctx)
 		err := c.Locker.Do(ctx, "k", func(bound context.Context) error {
 			return c.Locker.Do(bound, "k", func(context.Context) error {

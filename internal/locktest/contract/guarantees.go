@@ -22,7 +22,7 @@ import (
 var guaranteeCases = []testCase{
 	{"G6_OnlyTheOwner", servers, locktest.Options{Lease: 30 * time.Second}, g6Strangers},
 	{"G7_NothingIsLeftOver", servers | ofOneHolder, locktest.Options{Fencing: true}, g7Nothing},
-	{"G9_AKeyOfAWrongTypeInABatch", servers, locktest.Options{Lease: 15 * time.Second}, g9Batch},
+	{"G9_AKeyOfAWrongTypeInABatch", servers, locktest.Options{Lease: 30 * time.Second}, g9Batch},
 	{"G9_AWaiterThatCannotSubscribe", servers | ofOneHolder, locktest.Options{Lease: 30 * time.Second}, g9Waiter},
 }
 
@@ -159,7 +159,7 @@ func g9Waiter(c *harness) {
 
 // G10: numbers of one key strictly grow.
 var fenceCases = []testCase{
-	{"G10_NumbersGrow", servers | ofOneHolder | noPermits, locktest.Options{Fencing: true, Lease: 20 * time.Second, Handover: &longTenure, Unguarded: true}, g10Grow},
+	{"G10_NumbersGrow", servers | ofOneHolder | noPermits, locktest.Options{Fencing: true, Lease: 30 * time.Second, Handover: &longTenure, Unguarded: true}, g10Grow},
 	{"G10_OneForEachLease", noPermits, locktest.Options{Fencing: true, Lease: 30 * time.Second}, g10Lease},
 	{"G10_NoneWithoutFencing", anywhere, defaults, g10None},
 }

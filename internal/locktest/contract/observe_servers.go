@@ -113,7 +113,7 @@ func observeLocks(c *harness) {
 
 // The server stands still while a call waits.
 func observeOutage(c *harness) {
-	s := c.observed(locktest.Options{Lease: 15 * time.Second})
+	s := c.observed(locktest.Options{Lease: 30 * time.Second})
 	c.unlock(locktest.Lock(c.T, c.Locker, c.ctx, "k"))
 	c.Server.Pause()
 	began := time.Now()

@@ -44,7 +44,7 @@ func logSilent(c *harness) {
 func secrets(c *harness) {
 	key := "first\nline \xff " + strings.Repeat("k", 50) + "canary-tail"
 	var logs redistest.Log
-	l := c.Kind.Open(c.T, c.Client, locktest.Options{Lease: 15 * time.Second, Logger: slog.New(slog.NewTextHandler(&logs, nil))})
+	l := c.Kind.Open(c.T, c.Client, locktest.Options{Lease: 30 * time.Second, Logger: slog.New(slog.NewTextHandler(&logs, nil))})
 	var owners, texts []string
 	var errs []error
 	note := func(err error) {

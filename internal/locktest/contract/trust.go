@@ -15,16 +15,16 @@ import (
 // G2: a lease ends in time by itself. G3: its loss is reported.
 var trustCases = []testCase{
 	{"G2_DeadlineCountsFromTheStart", servers, locktest.Options{Lease: 30 * time.Second}, g2Anchor},
-	{"G2_ServerHangs", servers | ofOneHolder, locktest.Options{Lease: 12 * time.Second}, func(c *harness) { g2(c, c.Server.Pause, c.Server.Resume) }},
-	{"G2_G3_RequestsArriveLate", servers | ofOneHolder, locktest.Options{Lease: 12 * time.Second}, func(c *harness) {
+	{"G2_ServerHangs", servers | ofOneHolder, locktest.Options{Lease: 30 * time.Second}, func(c *harness) { g2(c, c.Server.Pause, c.Server.Resume) }},
+	{"G2_G3_RequestsArriveLate", servers | ofOneHolder, locktest.Options{Lease: 30 * time.Second}, func(c *harness) {
 		g2(c, func() { c.Proxy.HoldRequests(true) }, func() { c.Proxy.HoldRequests(false) })
 	}},
-	{"G2_G3_RepliesArriveLate", servers, locktest.Options{Lease: 12 * time.Second}, func(c *harness) {
+	{"G2_G3_RepliesArriveLate", servers, locktest.Options{Lease: 30 * time.Second}, func(c *harness) {
 		g2(c, func() { c.Proxy.HoldReplies(true) }, func() { c.Proxy.HoldReplies(false) })
 	}},
-	{"G2_ServerIsGone", servers, locktest.Options{Lease: 12 * time.Second, MaxLease: 12 * time.Second, MaxOutage: &longOutage}, func(c *harness) { g2(c, c.Server.Kill, c.Server.Restart) }},
+	{"G2_ServerIsGone", servers, locktest.Options{Lease: 20 * time.Second, MaxLease: 20 * time.Second, MaxOutage: &longOutage}, func(c *harness) { g2(c, c.Server.Kill, c.Server.Restart) }},
 	{"G2_AnAcquireAnsweredTooLateIsNotTrusted", servers, defaults, g2TooLate},
-	{"G3_LossIsToldAtOnce", servers, locktest.Options{Lease: 15 * time.Second}, g3AtOnce},
+	{"G3_LossIsToldAtOnce", servers, locktest.Options{Lease: 30 * time.Second}, g3AtOnce},
 }
 
 // The trusted deadline is at most the start of the last call that succeeded,

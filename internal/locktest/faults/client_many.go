@@ -24,7 +24,7 @@ func init() {
 	register("F10_TenThousandWaiters", func(t *testing.T, k locktest.Kind) { testCrowd(t, k, 1, 10_000, 50) }, ofOneHolder|alone)
 	register("F10_ManyProcesses", func(t *testing.T, k locktest.Kind) { testCrowd(t, k, 50, 200, 10) }, ofOneHolder|alone)
 	register("F10_BoundContextsDoNotPileUp", testManyBound, alone)
-	register("F10_CallersGiveUpWhileRedisHangs", testCallersGiveUp, alone|realServers)
+	register("F10_CallersGiveUpWhileRedisHangs", testCallersGiveUp, alone)
 }
 
 // crowded makes calls of Lock until n of them wait in l, which allows so many

@@ -34,7 +34,7 @@ const (
 	noClusterNode                   // no node of a Redis Cluster, which becomes a replica in another way
 	ofOneHolder                     // a second holder has to wait; readers share a key
 	ofLocks                         // not of a semaphore, which counts nested entries also when Redis is out of memory
-	realServers                     // it needs them
+	realServers                     // it needs real rights, memory, files, clocks, refusals, replicas, Clusters or processes
 	inParts                         // its parts are tests, each in a world of its own
 	alone                           // before the others: it counts goroutines or bytes, or needs both processors
 )

@@ -93,10 +93,7 @@ func testPartition(t *testing.T, k locktest.Kind, reset bool) {
 // Leases live through delays of 1 to 500 ms for a round trip, and a key goes from
 // hand to hand.
 func testJitter(t *testing.T, k locktest.Kind) {
-	lease := 10 * time.Second
-	if k.Nodes > 0 { // as above
-		lease = 15 * time.Second
-	}
+	const lease = 30 * time.Second
 	r := newHarness(t, k, locktest.Options{Lease: lease})
 	r.Proxy.OnRequest(func([]string) redistest.Verdict {
 		r.Proxy.SetDelay(time.Duration(rand.Int64N(int64(250*time.Millisecond))), time.Duration(rand.Int64N(int64(250*time.Millisecond))))

@@ -50,7 +50,7 @@ func newReplicated(t *testing.T, k locktest.Kind, lease time.Duration) *replicat
 
 // All that a locker does works, and fills the replicas before it counts.
 func testReplicasConfirm(t *testing.T, k locktest.Kind) {
-	r := newReplicated(t, k, 15*time.Second)
+	r := newReplicated(t, k, 30*time.Second)
 	ctx := locktest.Bounded(t)
 	l := locktest.Lock(t, r.Locker, ctx, "k")
 	require.Equal(t, 1, locktest.Number(t, r.replica, "EXISTS", "k"))
@@ -209,7 +209,7 @@ func testReplicasTooFewForAGrant(t *testing.T, k locktest.Kind) {
 
 // Renewals that too few replicas have do not prolong a lease, though the master has them.
 func testReplicasTooFewForARenewal(t *testing.T, k locktest.Kind) {
-	const lease = 15 * time.Second
+	const lease = 30 * time.Second
 	r := newReplicated(t, k, lease)
 	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
 	deadline := l.Deadline()

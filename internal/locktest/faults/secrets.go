@@ -88,11 +88,11 @@ func testProviderFails(t *testing.T, k locktest.Kind) {
 // testRotation requires that a client which has worked takes a refusal for an outage: no
 // lease is lost, no wait ends, and a release goes on.
 func testRotation(t *testing.T, k locktest.Kind, code string, client func(*rueidis.ClientOption), begin, end func(locktest.Topology)) {
-	const lease = 20 * time.Second
+	const lease = 40 * time.Second
 	s := startLeast(t, k)
 	locker, renewed := k.Open(t, s.Client(t, client), locktest.Options{Lease: locktest.Long}), k.Open(t, s.Client(t, client), locktest.Options{Lease: lease})
 	other := k.Open(t, s.Client(t), locktest.Options{Lease: locktest.Long})
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*locktest.Patience)
 	defer cancel()
 	kept, gone, held := locktest.Lock(t, renewed, ctx, "kept"), locktest.Lock(t, locker, ctx, "gone"), locktest.Lock(t, other, ctx, "k")
 	waiting := locktest.GoLock(locker, ctx, "k")

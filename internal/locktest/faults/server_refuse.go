@@ -163,7 +163,7 @@ func testRepeatedPassword(t *testing.T, k locktest.Kind) {
 // A lock whose key another program overwrites is lost, and the key stays as it is.
 func testKeyReplaced(t *testing.T, k locktest.Kind) {
 	s := k.Start(t)
-	locker := k.Open(t, s.Client(t), locktest.Options{Lease: 15 * time.Second})
+	locker := k.Open(t, s.Client(t), locktest.Options{Lease: 30 * time.Second})
 	l := locktest.Lock(t, locker, locktest.Bounded(t), "k")
 	s.Do(t, "SET", "k", "v")
 	<-l.Done()
@@ -294,7 +294,7 @@ func forbid(t *testing.T, s locktest.Topology) {
 // The forbidden lease ends, as it cannot be renewed; all others go on.
 func testForbiddenAmongLeases(t *testing.T, k locktest.Kind) {
 	s := startLeast(t, k)
-	locker := k.Open(t, s.Client(t, locktest.AsLeast), locktest.Options{Lease: 15 * time.Second})
+	locker := k.Open(t, s.Client(t, locktest.AsLeast), locktest.Options{Lease: 30 * time.Second})
 	var leases []*holdfast.Lease
 	for _, key := range append(manyKeys(), "forbidden") {
 		leases = append(leases, locktest.Lock(t, locker, locktest.Bounded(t), key))

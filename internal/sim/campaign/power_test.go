@@ -55,6 +55,9 @@ var mistakes = []struct {
 	{"hand over any", "rlock", &planted.HandoverAny, "TERMS", 30, cut{}},
 }
 
+// rounds is how often the seeds, or the cuts, are tried: calls meet the faults a little differently each time.
+const rounds = 5
+
 // TestPower shows that the campaigns find mistakes. With -short, it plants those that six seeds find.
 func TestPower(t *testing.T) {
 	for _, m := range mistakes {
@@ -68,12 +71,12 @@ func TestPower(t *testing.T) {
 				findByCut(t, m.kind, m.breaks, m.cut)
 				return
 			}
-			for s := *first; s < *first+m.within; s++ {
-				c := newCampaign(m.kind, s, 10*time.Minute)
+			for try := range rounds * m.within {
+				c := newCampaign(m.kind, *first+try%m.within, 10*time.Minute)
 				c.wanted = m.breaks
 				synctest.Test(t, c.run)
 				if c.judge.counts[m.breaks] > 0 {
-					t.Logf("found by seed %d\n%s", s, c.report())
+					t.Logf("found by seed %d\n%s", c.seed, c.report())
 					return
 				}
 			}
@@ -84,7 +87,7 @@ func TestPower(t *testing.T) {
 
 func findByCut(t *testing.T, kind, breaks string, cut cut) {
 	_, points, _ := play(t, kind, 1, cut)
-	for range 5 { // calls meet the fault a little differently each time
+	for range rounds {
 		for cut.k = points; cut.k > 0; cut.k-- { // what finds most comes last in the scenario
 			if c, _, _ := play(t, kind, 1, cut); c.judge.counts[breaks] > 0 {
 				t.Logf("found at %v of %d", cut.point, points)
