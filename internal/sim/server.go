@@ -42,13 +42,22 @@ type Server struct {
 	refusal  string                // answers every script; "": none; guarded by mu
 	policy   string                // maxmemory-policy; guarded by mu
 
-	clients map[*server.Peer]bool // whether one has subscribed; guarded by mu
+	clients map[*server.Peer]phase // guarded by mu
 }
+
+// phase is that of a client's connection.
+type phase int
+
+const (
+	calls      phase = iota
+	subscribed       // as it gets messages
+	killed           // by CLIENT KILL; it is closed when its next command comes, which is not carried out
+)
 
 // Start starts a server, which ends with the test.
 func Start(t testing.TB, n *Network) *Server {
 	t.Helper()
-	s := &Server{net: n, redis: miniredis.NewMiniRedis(), conns: make(map[net.Conn]struct{}), clients: make(map[*server.Peer]bool), policy: "noeviction"}
+	s := &Server{net: n, redis: miniredis.NewMiniRedis(), conns: make(map[net.Conn]struct{}), clients: make(map[*server.Peer]phase), policy: "noeviction"}
 	s.redis.ClockTTL(true)
 	pipe, err := s.redis.Dial() // starts it
 	require.NoError(t, err)
@@ -275,9 +284,9 @@ func (s *Server) awaitResume() {
 // hook sees each command, those of scripts included, and reports whether it has answered it.
 func (s *Server) hook(c *server.Peer, cmd string, args ...string) bool {
 	s.mu.Lock()
-	ahead, refusal, boots, policy := s.ahead, s.refusal, s.boots, s.policy
+	ahead, refusal, boots, policy, dead := s.ahead, s.refusal, s.boots, s.policy, s.clients[c] == killed
 	s.mu.Unlock()
-	if c.Closed() { // by CLIENT KILL
+	if dead {
 		return true
 	}
 	switch cmd {
@@ -300,11 +309,10 @@ func (s *Server) hook(c *server.Peer, cmd string, args ...string) bool {
 			defer s.mu.Unlock()
 			delete(s.clients, c)
 		})
-		fallthrough
+		s.enter(c, calls)
+		return false
 	case "SUBSCRIBE":
-		s.mu.Lock()
-		s.clients[c] = cmd == "SUBSCRIBE"
-		s.mu.Unlock()
+		s.enter(c, subscribed)
 		return false
 	case "CONFIG":
 		return s.config(c, strings.ToUpper(strings.Join(args, " ")))
@@ -327,24 +335,33 @@ func (s *Server) hook(c *server.Peer, cmd string, args ...string) bool {
 	return s.script.refused(c, cmd)
 }
 
+func (s *Server) enter(c *server.Peer, now phase) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clients[c] = now
+}
+
 // client is CLIENT LIST with a line for each connection, CLIENT KILL TYPE pubsub, and CLIENT KILL
 // TYPE normal SKIPME yes.
 func (s *Server) client(c *server.Peer, args []string) bool {
 	s.mu.Lock()
-	lines := strings.Repeat("id=1\n", len(s.conns))
-	all := maps.Clone(s.clients)
-	s.mu.Unlock()
-	what := strings.ToUpper(strings.Join(args, " "))
-	switch what {
-	case "LIST":
-		c.WriteBulk(lines)
-	case "KILL TYPE PUBSUB", "KILL TYPE NORMAL SKIPME YES":
-		for p, subscribed := range all {
-			if p != c && subscribed == strings.HasSuffix(what, "PUBSUB") {
-				p.Close()
+	defer s.mu.Unlock()
+	kill := func(in phase) {
+		for p, now := range s.clients {
+			if p != c && now == in {
+				s.clients[p] = killed
+				go p.Close() // it may be writing
 			}
 		}
 		c.WriteOK()
+	}
+	switch strings.ToUpper(strings.Join(args, " ")) {
+	case "LIST":
+		c.WriteBulk(strings.Repeat("id=1\n", len(s.conns)))
+	case "KILL TYPE PUBSUB":
+		kill(subscribed)
+	case "KILL TYPE NORMAL SKIPME YES":
+		kill(calls)
 	default:
 		return false
 	}

@@ -80,24 +80,26 @@ type campaign struct {
 // bounds are of the figures of progress.
 type bounds struct{ free, orphan time.Duration }
 
+// trip is a round trip, on average.
+var trip = sim.Trip[0] + sim.Trip[1]
+
 // kinds are the lock kinds, with their bounds, and how many times more an hour of life costs.
 //
 // Where links and servers are well, a released key has its next holder within a round trip or
 // two (G4, G8). The bounds are for what comes before, until a locker has found out that they are
 // well again: its last pause between calls, which is added to them, and a second, after which it
-// looks without a message; fair looks by a heartbeat. A round trip is 1.1 ms on average, so a
-// second is 900 of them.
+// looks without a message; fair looks by a heartbeat.
 var kinds = map[string]struct {
 	bounds
 	cost time.Duration
 }{
-	"rlock":     {bounds{free: 1050 * time.Millisecond, orphan: time.Second}, 1},
-	"fair":      {bounds{free: 1500 * time.Millisecond, orphan: time.Second}, 3},
-	"multilock": {bounds{free: 1500 * time.Millisecond, orphan: time.Second}, 10},
-	"semaphore": {bounds{free: 1050 * time.Millisecond, orphan: time.Second}, 2},
+	"rlock":     {bounds{free: time.Second + 45*trip, orphan: time.Second}, 1},
+	"fair":      {bounds{free: time.Second + 450*trip, orphan: time.Second}, 3},
+	"multilock": {bounds{free: time.Second + 450*trip, orphan: time.Second}, 10},
+	"semaphore": {bounds{free: time.Second + 45*trip, orphan: time.Second}, 2},
 	// Processes that Redis does not hear any more have a second to take a lock that is free. Without
 	// messages, an attempt each second finds out that it is free, and that their second is over.
-	"rwlock": {bounds{free: 3150 * time.Millisecond, orphan: time.Second}, 2},
+	"rwlock": {bounds{free: 3*time.Second + 135*trip, orphan: time.Second}, 2},
 }
 
 // of are the bounds at a lease: with the longest pause between calls that fail.

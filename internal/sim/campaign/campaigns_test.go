@@ -6,8 +6,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/holdfast-go/holdfast/internal/sim"
 )
 
 // sum is of several campaigns. Safe for concurrent use.
@@ -34,7 +32,7 @@ func (s *sum) add(c *campaign) {
 
 func (s *sum) String() string {
 	return fmt.Sprintf("%v of life, %d grants, %d faults; a key was free for a healthy waiter for %v, or %.0f round trips (%s), held by nobody for %v (%s); %v",
-		s.life, s.grants, s.faults, s.free.longest, float64(s.free.longest)/float64(sim.Trip[0]+sim.Trip[1]), s.free.where,
+		s.life, s.grants, s.faults, s.free.longest, float64(s.free.longest)/float64(trip), s.free.where,
 		s.orphan.longest, s.orphan.where, s.calls)
 }
 
