@@ -12,9 +12,9 @@ test: ## Run every package, in about 5 minutes on 2 cores: all guarantees and fa
 	@hack/install.sh redis-server || { [ "$$CI" != true ] && echo "tests that need redis-server are skipped"; }
 	@hack/install.sh faketime || { [ "$$CI" != true ] && echo "tests that need libfaketime are skipped"; }
 	@hack/install.sh initdb || { [ "$$CI" != true ] && echo "tests that need PostgreSQL are skipped"; }
-	@# The other modules run beside the first, two at once.
+	@# The other modules run beside the first.
 	@verdict=passed; hack/gotest.sh . "$(packages)" $(how) -timeout 30m & \
-		printf '%s\n' $(filter-out .,$(MODULES)) | xargs -I{} -P2 hack/gotest.sh {} ./... $(how) -timeout 30m || verdict=FAILED; \
+		printf '%s\n' $(filter-out .,$(MODULES)) | xargs -I{} -P$(or $(beside),2) hack/gotest.sh {} ./... $(how) -timeout 30m || verdict=FAILED; \
 		wait $$! || verdict=FAILED; \
 		echo "== $$verdict"; [ $$verdict = passed ]
 
@@ -22,7 +22,7 @@ race: ## Run what can race with the race detector
 	@hack/install.sh gcc
 	@# All but models, figures, documents, calls of scripts, programs that only use the library, a client like one that is tested, and what takes real
 	@# servers: test-controls has that.
-	@$(MAKE) test how='-short -race -p=2 -skip Faults_OnRedis' MODULES='$(filter-out bench examples/% adapters/valkeyholdfast,$(MODULES))' \
+	@$(MAKE) test beside=1 how='-short -race -p=2 -skip Faults_OnRedis' MODULES='$(filter-out bench examples/% adapters/valkeyholdfast,$(MODULES))' \
 		packages='./multilock ./fair ./rlock $(shell go list ./... | grep -vE '/(examples|internal/(model|interop|redistest|wire|sim/speed))(/|$$)|/holdfast$$')'
 
 test-all: ## Run what CI runs beside make test: race, Sentinel, Cluster, chaos, two days of campaigns, models, Java and rivals

@@ -304,11 +304,6 @@ func (s *Server) hook(c *server.Peer, cmd string, args ...string) bool {
 	case "CLIENT":
 		return s.client(c, args)
 	case "HELLO": // with which a client begins
-		c.OnDisconnect(func() {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			delete(s.clients, c)
-		})
 		s.enter(c, calls)
 		return false
 	case "SUBSCRIBE":
@@ -338,6 +333,13 @@ func (s *Server) hook(c *server.Peer, cmd string, args ...string) bool {
 func (s *Server) enter(c *server.Peer, now phase) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if _, known := s.clients[c]; !known {
+		c.OnDisconnect(func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			delete(s.clients, c)
+		})
+	}
 	s.clients[c] = now
 }
 
@@ -347,13 +349,15 @@ func (s *Server) client(c *server.Peer, args []string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	kill := func(in phase) {
+		n := 0
 		for p, now := range s.clients {
 			if p != c && now == in {
 				s.clients[p] = killed
 				go p.Close() // it may be writing
+				n++
 			}
 		}
-		c.WriteOK()
+		c.WriteInt(n)
 	}
 	switch strings.ToUpper(strings.Join(args, " ")) {
 	case "LIST":

@@ -19,7 +19,7 @@ var unlockCases = []testCase{
 	{"Unlock_FindsTheLossItself", servers | ofOneHolder, defaults, unlockFindsLoss},
 	{"Unlock_OfALeaseThatRanOutReleasesNothing", anywhere, defaults, unlockExpired},
 	{"Unlock_UnknownWithTheContext", servers, defaults, unlockUnknown},
-	{"Unlock_GoesOnUntilTheDeadline", servers, locktest.Options{Lease: 30 * time.Second}, unlockNoAnswer},
+	{"Unlock_GoesOnUntilTheDeadline", servers, locktest.Options{Lease: 20 * time.Second}, unlockNoAnswer},
 }
 
 func unlockOver(c *harness) {

@@ -234,11 +234,11 @@ func testScriptFlushCost(t *testing.T, k locktest.Kind) {
 // A script blocks Redis for a part of a lease: it is renewed when that is over.
 func testBusyShort(t *testing.T, k locktest.Kind) {
 	s := k.Start(t, "--busy-reply-threshold", "20")
-	locker := k.Open(t, s.Client(t), locktest.Options{Lease: 36 * time.Second})
+	locker := k.Open(t, s.Client(t), locktest.Options{Lease: 45 * time.Second})
 	l := locktest.Lock(t, locker, locktest.Bounded(t), "k")
 	beginBusy(t, s)
 	until := l.Deadline()
-	for time.Until(until) > 22*time.Second { // a renewal is due meanwhile
+	for time.Until(until) > 26*time.Second { // a renewal is due meanwhile
 		_, err := locker.TryLock(locktest.Bounded(t), "other")
 		require.True(t, errors.Is(err, holdfast.ErrUnavailable) || errors.Is(err, holdfast.ErrUnknown), err) // the latter if no answer came in time
 	}
