@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/errs"
+	"github.com/holdfast-go/holdfast/internal/names"
 )
 
 // FuncJob is a job that [Once] gives a context.
@@ -48,7 +49,7 @@ func Once(ctx context.Context, locks holdfast.Locker, key string, apart time.Dur
 	if locks == nil || log == nil {
 		return nil, errs.Invalid("cronholdfast: Once: locks or log is nil")
 	}
-	if err := cmp.Or(check.Length(key), check.Length(key+check.Due)); err != nil {
+	if err := cmp.Or(check.Length(key), check.Length(key+names.Due)); err != nil {
 		return nil, errs.Invalid("cronholdfast: Once: %w", err)
 	}
 	if err := check.Lease(apart); err != nil {
@@ -77,7 +78,7 @@ func Once(ctx context.Context, locks holdfast.Locker, key string, apart time.Dur
 
 // once runs a job, or reports that it did not.
 func once(ctx context.Context, locks holdfast.Locker, key string, apart time.Duration, run func(context.Context)) (ran bool, err error) {
-	due, err := locks.TryLock(ctx, key+check.Due, holdfast.FixedLease(apart)) // ends by itself
+	due, err := locks.TryLock(ctx, key+names.Due, holdfast.FixedLease(apart)) // ends by itself
 	if err != nil {
 		return false, err
 	}

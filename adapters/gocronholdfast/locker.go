@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/errs"
+	"github.com/holdfast-go/holdfast/internal/names"
 )
 
 // Locker is a [gocron.Locker]. Across all processes that share a Redis, no two runs of a job
@@ -55,7 +56,7 @@ func NewLocker(locks holdfast.Locker, prefix string, apart time.Duration) (*Lock
 // gocron's listener AfterLockError. It costs two round trips.
 func (l *Locker) Lock(ctx context.Context, name string) (gocron.Lock, error) {
 	key := l.prefix + name
-	due, err := l.locks.TryLock(ctx, key+check.Due, holdfast.FixedLease(l.apart)) // ends by itself
+	due, err := l.locks.TryLock(ctx, key+names.Due, holdfast.FixedLease(l.apart)) // ends by itself
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/names"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -172,17 +172,17 @@ func (c *checkup) needs() []need {
 		{"", "", []string{"ping", "eval", "evalsha", "pubsub|numsub", "unsubscribe"}},
 		{"~" + key, key, []string{"del", "exists", "hdel", "hexists", "hget", "hrandfield", "hset", "pexpire", "pttl"}},
 		{"&" + channels + ":*", channel, []string{"publish", "subscribe"}},
-		helper(check.TombstonePrefix, ":owner", "exists", "set", "del"),
+		helper(names.TombstonePrefix, ":owner", "exists", "set", "del"),
 	}}
 	fence := need{"locks with a fence, as of run --fence-env", false, []access{
 		{"", "", []string{"time"}},
-		helper(check.CounterPrefix, "", "get", "exists", "pexpire"),
+		helper(names.CounterPrefix, "", "get", "exists", "pexpire"),
 	}}
 	queue := need{"fair locks, run --fair, ls, show and unlock", c.fair, []access{
 		{"", "", []string{"time"}},
-		helper(check.QueuePrefix, "", "lindex", "llen", "lpop", "lpos", "lrange", "lrem", "lset", "ltrim", "rpush"),
-		helper(check.ScoresPrefix, "", "zadd", "zcard", "zcount", "zrem", "zremrangebyrank", "zscore"),
-		helper(check.HeartbeatsPrefix, "", "exists", "hset", "pexpire"),
+		helper(names.QueuePrefix, "", "lindex", "llen", "lpop", "lpos", "lrange", "lrem", "lset", "ltrim", "rpush"),
+		helper(names.ScoresPrefix, "", "zadd", "zcard", "zcount", "zrem", "zremrangebyrank", "zscore"),
+		helper(names.HeartbeatsPrefix, "", "exists", "hset", "pexpire"),
 	}}
 	permitChannel := scripts.SemaphoreChannel(key)
 	permitChannels, _, _ := strings.Cut(permitChannel, ":")
@@ -190,16 +190,16 @@ func (c *checkup) needs() []need {
 		{"", "", []string{"time"}},
 		{"~" + key, key, []string{"zadd", "zcount", "zrange", "zrangebyscore", "zrem", "zscore"}},
 		{"&" + permitChannels + ":*", permitChannel, []string{"publish", "subscribe"}},
-		helper(check.PermitsPrefix, "", "del", "exists", "hdel", "hexists", "hget", "hmget", "hrandfield", "hset", "pexpire"),
+		helper(names.PermitsPrefix, "", "del", "exists", "hdel", "hexists", "hget", "hmget", "hrandfield", "hset", "pexpire"),
 	}}
 	rwChannel := scripts.RWLockChannel(key)
 	rwChannels, _, _ := strings.Cut(rwChannel, ":")
 	readWrite := need{"read/write locks, run --read and run --write", true, []access{
 		{"", "", []string{"time"}},
 		{"~" + key, key, []string{"del", "exists", "hdel", "hexists", "hget", "hgetall", "hset", "pexpire", "pttl"}},
-		{"~" + of + ":*", of + ":owner" + check.ReadHolds + ":1", []string{"del", "exists", "get", "pexpire", "pttl", "set"}},
+		{"~" + of + ":*", of + ":owner" + names.ReadHolds + ":1", []string{"del", "exists", "get", "pexpire", "pttl", "set"}},
 		{"&" + rwChannels + ":*", rwChannel, []string{"publish", "subscribe"}},
-		helper(check.WishesPrefix, "", "del", "hdel", "hgetall", "hset", "pexpire"),
+		helper(names.WishesPrefix, "", "del", "hdel", "hgetall", "hset", "pexpire"),
 	}}
 	switch c.mode {
 	case rueidis.ClientModeCluster:

@@ -11,7 +11,6 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/cluster"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
@@ -45,7 +44,7 @@ func (c *checkup) checkInfo(ctx context.Context) error {
 		c.hurts("it is a replica of "+info["master_host"]+":"+info["master_port"], "a replica refuses locks",
 			"name the master in the URL, or the Sentinels with ?master_set=")
 	}
-	if policy := info["maxmemory_policy"]; policy != "" && check.Evicts(policy) {
+	if policy := info["maxmemory_policy"]; policy != "" && wire.Evicts(policy) {
 		c.hurts("maxmemory-policy is "+policy, "out of memory, Redis may drop a lock that is held, and give it to another", "set maxmemory-policy noeviction")
 	} else if used, most := number("used_memory"), number("maxmemory"); most > 0 && used > 0.9*most {
 		c.hurts(fmt.Sprintf("maxmemory is used to %.0f %%", 100*used/most), "at 100 % Redis refuses locks (OOM)", "raise maxmemory, or remove other data")
@@ -76,9 +75,9 @@ func (c *checkup) checkInfo(ctx context.Context) error {
 func (c *checkup) checkVersion(version string) {
 	const do = "install Redis 7.0 or later, or Valkey"
 	switch {
-	case !check.AtLeast(version, 6, 2):
+	case !wire.AtLeast(version, 6, 2):
 		c.hurts("it is Redis "+version, "locks need HRANDFIELD and ZADD GT, which came with Redis 6.2", do)
-	case !check.AtLeast(version, 7, 0):
+	case !wire.AtLeast(version, 7, 0):
 		c.note("it is Redis "+version, "it can be a node of multilock only without restart guard, and has no shard channels", do)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -111,7 +110,7 @@ func (c *checkup) message(ctx context.Context, name string) error {
 		default:
 		}
 	}})
-	sharded := c.mode == rueidis.ClientModeCluster && check.AtLeast(c.version, 7, 0)
+	sharded := c.mode == rueidis.ClientModeCluster && wire.AtLeast(c.version, 7, 0)
 	subscribe := c.B().Subscribe().Channel(channel).Build()
 	publish := c.B().Eval().Script("return redis.call('PUBLISH', ARGV[1], 'doctor')").Numkeys(0).Arg(channel).Build()
 	if sharded {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
-	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/names"
 	"github.com/holdfast-go/holdfast/rlock"
 	"github.com/holdfast-go/holdfast/rwlock"
 	"github.com/holdfast-go/holdfast/semaphore"
@@ -163,7 +163,7 @@ func (r *run) begin(ctx context.Context, h *hold) error {
 	l, err := rlock.New(h.client)
 	if err == nil {
 		h.due = l
-		h.apart, err = l.TryLock(ctx, r.key+check.Due, holdfast.FixedLease(r.atLeast))
+		h.apart, err = l.TryLock(ctx, r.key+names.Due, holdfast.FixedLease(r.atLeast))
 	}
 	if errors.Is(err, holdfast.ErrNotAcquired) {
 		err = fmt.Errorf("%w; the job has begun less than %v ago", err, r.atLeast)

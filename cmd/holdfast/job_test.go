@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/names"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -31,14 +31,14 @@ func TestRunAtLeastRunsAShortJobOnce(t *testing.T) {
 		out, text, status := do(t, s.Addr(), "", ran(append(how, "--at-least", "1m")...)...)
 		require.Equal(t, statusNotAcquired, status, text)
 		require.Empty(t, out)
-		require.Regexp(t, `^holdfast: lock "`+key+check.Due+`": not acquired: held by .*; the job has begun less than 1m0s ago\n$`, text)
-		require.InDelta(t, 60_000, number(t, s, "PTTL", key+check.Due), 20_000)
-		s.Do(t, "DEL", key+check.Due)
+		require.Regexp(t, `^holdfast: lock "`+key+names.Due+`": not acquired: held by .*; the job has begun less than 1m0s ago\n$`, text)
+		require.InDelta(t, 60_000, number(t, s, "PTTL", key+names.Due), 20_000)
+		s.Do(t, "DEL", key+names.Due)
 	}
 	p := start(t, s.Addr(), ran("--try", "--at-least", "6s")...)
 	p.says("started")
 	p.write("exit 0").exits(0)
-	eventually(t, func() bool { return number(t, s, "EXISTS", key+check.Due) == 0 }) // by itself
+	eventually(t, func() bool { return number(t, s, "EXISTS", key+names.Due) == 0 }) // by itself
 }
 
 // A job that has not begun does not count as done, but one that another does.
@@ -46,18 +46,18 @@ func TestRunAtLeastOfAJobThatDoesNotBegin(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	do(t, s.Addr(), "", "run", "--try", "--at-least", "1m", key, "--", t.TempDir())
-	require.Zero(t, number(t, s, "EXISTS", key+check.Due))
+	require.Zero(t, number(t, s, "EXISTS", key+names.Due))
 
 	lease := locked(t, newLocker(t, s), key)
 	p := start(t, s.Addr(), ran("--fair", "--wait", "50s", "--at-least", "1m")...)
 	awaitQueue(t, s, 1)
-	require.EqualValues(t, 1, number(t, s, "EXISTS", key+check.Due))
+	require.EqualValues(t, 1, number(t, s, "EXISTS", key+names.Due))
 	p.signal(syscall.SIGTERM)
 	p.exits(128 + 15)
-	require.Zero(t, number(t, s, "EXISTS", key+check.Due))
+	require.Zero(t, number(t, s, "EXISTS", key+names.Due))
 
 	start(t, s.Addr(), ran("--try", "--at-least", "1m")...).exits(statusNotAcquired)
-	require.EqualValues(t, 1, number(t, s, "EXISTS", key+check.Due))
+	require.EqualValues(t, 1, number(t, s, "EXISTS", key+names.Due))
 	require.NoError(t, lease.Unlock(t.Context()))
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/names"
 	"github.com/holdfast-go/holdfast/internal/redact"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
@@ -143,7 +144,7 @@ func (r *run) prepare(s *server, args []string) (o rueidis.ClientOption, err err
 	if o, err = s.options(r.lease); err != nil {
 		return o, err
 	}
-	if err := check.Key(args[0] + check.Due); err != nil && r.atLeast != 0 {
+	if err := check.Key(args[0] + names.Due); err != nil && r.atLeast != 0 {
 		return o, fmt.Errorf("--at-least: %w", err)
 	}
 	r.key, r.child = args[0], exec.Command(args[1], args[2:]...)

@@ -1,5 +1,5 @@
 // Package check refuses the bad arguments of a call before any I/O, with errors that name
-// what is wrong. It also has the rules for servers that several packages check.
+// what is wrong.
 package check
 
 import (
@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/errs"
+	"github.com/holdfast-go/holdfast/internal/names"
 )
 
 const (
@@ -21,14 +22,13 @@ const (
 )
 
 // Key returns an error that says what is wrong if key cannot name a lock: it is empty or
-// longer than 1 KiB, or its names would collide with those of another lock. So do
-// redisson_lock_queue:{k} and holdfast_node, and also {k}, as Redisson puts braces around k
-// in names. Any other bytes will do.
+// longer than 1 KiB, or its names would collide with those of another lock, see
+// [names.Collision]. Any other bytes will do.
 func Key(key string) error {
 	if err := Length(key); err != nil {
 		return err
 	}
-	if why := collides(key); why != "" {
+	if why := names.Collision(key); why != "" {
 		return errs.Invalid("%s", why)
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/settings"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // errorf returns an error with the lock kind's name as its prefix.
@@ -156,7 +157,7 @@ func (e *Engine) warnOfEviction() {
 	}
 	e.Calls.TryGo(func(ctx context.Context) {
 		policy, err := redis.EvictionPolicy(ctx)
-		if err == nil && policy != "" && check.Evicts(policy) {
+		if err == nil && policy != "" && wire.Evicts(policy) {
 			e.Logger.Warn("holdfast: Redis may evict locks that are held; set maxmemory-policy noeviction", "kind", e.Kind, "policy", policy)
 		}
 	})

@@ -19,7 +19,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/names"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -136,7 +136,7 @@ func (k Kind) Give(t testing.TB, s Redis, key, owner, count string) {
 	const script = "redis.call('DEL', KEYS[1]) return redis.call('HSET', KEYS[1], unpack(ARGV))"
 	fields := k.Fields(owner, count)
 	if k.ReadWrite {
-		s.Do(t, "SET", strings.TrimPrefix(OfKey("", key), ":")+":"+fields[2]+check.ReadHolds+":1", "1")
+		s.Do(t, "SET", strings.TrimPrefix(OfKey("", key), ":")+":"+fields[2]+names.ReadHolds+":1", "1")
 	}
 	s.Do(t, append([]string{"EVAL", script, "1", key}, fields...)...)
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
-	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -87,9 +86,9 @@ func (n *node) fit(reply wire.Standing) error {
 		return nil
 	case reply.RunID == "":
 		return refused(errors.New("the server reports no run id: use WithoutRestartGuard"))
-	case !check.AtLeast(reply.Version, 7, 0):
+	case !wire.AtLeast(reply.Version, 7, 0):
 		return refused(worded{"Redis before 7.0 keeps scripts over a restart, which would defeat the restart guard: use WithoutRestartGuard", holdfast.ErrOldServer})
-	case check.Evicts(reply.Policy) && !q.Evicting:
+	case wire.Evicts(reply.Policy) && !q.Evicting:
 		return refused(fmt.Errorf("may evict locks: maxmemory-policy is %q, not noeviction", reply.Policy))
 	case reply.MaxLease != q.MaxLease:
 		return refused(fmt.Errorf("the longest lease of this deployment is %v, not %v; WithMaxLease says how to change it", reply.MaxLease, q.MaxLease))

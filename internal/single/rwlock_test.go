@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/names"
 	"github.com/holdfast-go/holdfast/internal/racing"
 	"github.com/holdfast-go/holdfast/internal/sim"
 	"github.com/holdfast-go/holdfast/internal/wire"
@@ -56,7 +56,7 @@ func wisher(n int) string {
 // wished reports whether Redis has a wish, after the calls in the background.
 func (r *wishRig) wished() bool {
 	time.Sleep(100 * time.Millisecond)
-	return slices.ContainsFunc(r.server.Redis().Keys(), func(key string) bool { return strings.HasPrefix(key, check.WishesPrefix) })
+	return slices.ContainsFunc(r.server.Redis().Keys(), func(key string) bool { return strings.HasPrefix(key, names.WishesPrefix) })
 }
 
 // A release that Redis gets after the last waiter has gone leaves no wish, which would keep others out.

@@ -91,7 +91,7 @@ func divided(err error) bool {
 	return errors.As(err, &re) && re.IsTryAgain()
 }
 
-// oneSlot reports whether all names of key are in the slot of key, see check.Named: either they
+// oneSlot reports whether all names of key are in the slot of key, see names.Of: either they
 // have its hash tag, or key is theirs.
 // https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags
 func oneSlot(key string) bool {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/names"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -116,8 +117,8 @@ func TestNamesOfAllScripts(t *testing.T) {
 			}
 		}
 	}
-	for _, h := range check.Helpers {
-		require.Equal(t, h.Prefix != check.LatchPrefix, refused[h.Prefix], h.Prefix)
+	for _, h := range names.Helpers {
+		require.Equal(t, h.Prefix != names.LatchPrefix, refused[h.Prefix], h.Prefix)
 	}
 }
 

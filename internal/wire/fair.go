@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/names"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -73,7 +73,7 @@ func (f *Fair) commonInput(in input, key string, stones []string, more ...string
 }
 
 func appendFairKeys(args []string, key string) []string {
-	return appendNamed(append(args, key), key, check.QueuePrefix, check.ScoresPrefix, check.HeartbeatsPrefix, check.CounterPrefix)
+	return appendNamed(append(args, key), key, names.QueuePrefix, names.ScoresPrefix, names.HeartbeatsPrefix, names.CounterPrefix)
 }
 
 // Grant is a lock that was given to a waiter.
@@ -225,7 +225,7 @@ type Waiter struct {
 
 // Queue returns the waiters of key, in order, the dead included.
 func (f *Fair) Queue(ctx context.Context, key string) ([]Waiter, error) {
-	values, err := array(f.redis.invoke(ctx, fairQueue, 2, queue(key), check.Named(check.HeartbeatsPrefix, key)))
+	values, err := array(f.redis.invoke(ctx, fairQueue, 2, queue(key), names.Of(names.HeartbeatsPrefix, key)))
 	if err != nil || len(values)%3 != 0 {
 		return nil, unexpected(err)
 	}

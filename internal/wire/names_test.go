@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/names"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -38,8 +39,8 @@ func tag(key string) string {
 	return key
 }
 
-func scores(key string) string     { return check.Named(check.ScoresPrefix, key) }
-func heartbeats(key string) string { return check.Named(check.HeartbeatsPrefix, key) }
+func scores(key string) string     { return names.Of(names.ScoresPrefix, key) }
+func heartbeats(key string) string { return names.Of(names.HeartbeatsPrefix, key) }
 func channels(key string) string   { return scripts.Channel(key) + ":" }
 
 func FuzzNames(f *testing.F) {
@@ -67,28 +68,29 @@ func FuzzNames(f *testing.F) {
 
 // everyName is every name in Redis that belongs to key.
 func everyName(key string) []string {
-	names := []string{key}
+	all := []string{key}
 	ids := []string{ownA, ownB, "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01:1", "0123456789abcdef0123456789abcdef"}
-	before, after := check.Braces(key)
+	before, after := names.Braces(key)
 	for _, id := range ids {
-		names = append(names, before[1:]+key+after+":"+id+check.ReadHolds+":0")
+		all = append(all, before[1:]+key+after+":"+id+names.ReadHolds+":0")
 	}
-	for _, h := range check.Helpers {
+	for _, h := range names.Helpers {
 		if !h.Each {
-			names = append(names, check.Named(h.Prefix, key))
+			all = append(all, names.Of(h.Prefix, key))
 			continue
 		}
 		for _, id := range ids {
-			names = append(names, check.Named(h.Prefix, key)+":"+id)
+			all = append(all, names.Of(h.Prefix, key)+":"+id)
 		}
 	}
-	return names
+	return all
 }
 
 // No two keys have a name in common, and no key is a name of another.
 func TestG1_NamesOfKeysNeverMeet(t *testing.T) {
-	pieces := []string{"{", "}", ":", "a", "ab", "1", ownA, "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01", check.ReadHolds, marker, scripts.Channel("a")}
-	for _, h := range check.Helpers {
+	pieces := []string{"{", "}", ":", "a", "ab", "1", ownA, "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01"}
+	pieces = append(pieces, names.ReadHolds, marker, scripts.Channel("a"))
+	for _, h := range names.Helpers {
 		pieces = append(pieces, h.Prefix+":")
 	}
 	taken, met := map[string]string{marker: "a node"}, map[string]bool{}

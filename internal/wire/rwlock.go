@@ -8,7 +8,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/names"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -145,12 +145,12 @@ func (r *RWLock) Withdraw(ctx context.Context, key string) error {
 
 // timeout returns the key that lasts as long as the owner's hold of the read/write lock key.
 func timeout(key, owner string) string {
-	before, after := check.Braces(key)
-	return before[1:] + key + after + ":" + owner + check.ReadHolds + ":1"
+	before, after := names.Braces(key)
+	return before[1:] + key + after + ":" + owner + names.ReadHolds + ":1"
 }
 
 // wishes returns the hash of clients that wait for the read/write lock key.
-func wishes(key string) string { return check.Named(check.WishesPrefix, key) }
+func wishes(key string) string { return names.Of(names.WishesPrefix, key) }
 
 // absentKey returns a key that never exists, as the tombstone of no owner; see parts/living.lua.
 func absentKey(key string) string { return tombstone(key, "") }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/names"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -38,7 +39,7 @@ func NewSemaphore(redis *Redis, n int) *Semaphore {
 }
 
 // permitRecord returns the hash with the number of permits of key, and with the entries of its owners.
-func permitRecord(key string) string { return check.Named(check.PermitsPrefix, key) }
+func permitRecord(key string) string { return names.Of(names.PermitsPrefix, key) }
 
 // Acquire takes one of the permits of a key for an owner, for one lease from now. Otherwise it changes
 // nothing: Remaining is of the lease that ends first, or others have Agreed on another number.

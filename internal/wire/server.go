@@ -2,9 +2,8 @@ package wire
 
 import (
 	"context"
+	"strconv"
 	"strings"
-
-	"github.com/holdfast-go/holdfast/internal/check"
 )
 
 // EvictionPolicy returns what Redis does when it is out of memory, as its setting maxmemory-policy
@@ -19,7 +18,7 @@ func (r *Redis) EvictionPolicy(ctx context.Context) (policy string, err error) {
 		one, failed := NewRedis(node).info(ctx, "memory", "maxmemory_policy")
 		if failed != nil {
 			err = failed
-		} else if policy == "" || !check.Evicts(policy) {
+		} else if policy == "" || !Evicts(policy) {
 			policy = one
 		}
 	}
@@ -50,4 +49,17 @@ func (r *Redis) Ping(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// Evicts reports whether a server with this maxmemory-policy may drop a held lock when it runs
+// out of memory.
+func Evicts(policy string) bool { return policy != "noeviction" }
+
+// AtLeast reports whether the version of a server, such as "7.0.15", is that or a later one.
+func AtLeast(version string, major, minor int) bool {
+	first, rest, _ := strings.Cut(version, ".")
+	second, _, _ := strings.Cut(rest, ".")
+	a, err := strconv.Atoi(first)
+	b, _ := strconv.Atoi(second) // none is 0
+	return err == nil && (a > major || a == major && b >= minor)
 }

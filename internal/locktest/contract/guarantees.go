@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/names"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -42,7 +42,7 @@ func g6Strangers(c *harness) {
 		}
 		dump := func() map[string]string { // without the timeout keys of read/write locks, which their owners remove
 			all := c.Dump()
-			maps.DeleteFunc(all, func(name, _ string) bool { return strings.Contains(name, check.ReadHolds) })
+			maps.DeleteFunc(all, func(name, _ string) bool { return strings.Contains(name, names.ReadHolds) })
 			return all
 		}
 		before := dump()

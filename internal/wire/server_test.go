@@ -1,13 +1,10 @@
-package check
+package wire
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestAtLeast(t *testing.T) {
 	for version, is := range map[string]bool{

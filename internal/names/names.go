@@ -1,4 +1,6 @@
-package check
+// Package names has what the names in Redis that belong to a lock begin and end with, and so which
+// keys no lock may have. It also has the end of a job's key, for the command and the adapters.
+package names
 
 import "strings"
 
@@ -14,7 +16,7 @@ const (
 	LatchPrefix      = "redisson_unlock_latch" // Java's own notes of releases
 )
 
-// Helpers are all of these. No key may begin with one, see Key: it would be part of another lock.
+// Helpers are all of these. No key may begin with one, see Collision: it would be part of another lock.
 var Helpers = [...]struct {
 	Prefix string
 	Each   bool // a lock has several, each with an owner or another id behind
@@ -30,10 +32,10 @@ const Marker = "holdfast_node"
 // Due ends the key of a job that runs once when it is due: it is held for a fixed time from the start.
 const Due = ":due"
 
-// Named returns the name of something that belongs to key: prefix:{key}, so
+// Of returns the name of something that belongs to key: prefix:{key}, so
 // that both share a slot in Cluster, or prefix:key if the key has braces of its
 // own. This is Redisson's rule, to the letter.
-func Named(prefix, key string) string {
+func Of(prefix, key string) string {
 	before, after := Braces(key)
 	return prefix + before + key + after
 }
@@ -46,8 +48,9 @@ func Braces(key string) (before, after string) {
 	return ":{", "}"
 }
 
-// collides says which names of another lock those of key would collide with; "" if none.
-func collides(key string) string {
+// Collision says which names of another lock those of key would collide with; "" if none. They do if key is
+// redisson_lock_queue:{k} or holdfast_node, and also if it is {k}, as Redisson puts braces around k in names.
+func Collision(key string) string {
 	switch key[0] {
 	case 'h', 'r':
 		for i := range Helpers {
