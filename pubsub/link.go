@@ -89,7 +89,7 @@ func (l *link) keep(n *node) {
 // loaded returns when the server no longer loads its data. It would take a subscription before that, but a live listener
 // may believe that the server serves.
 func (l *link) loaded() error {
-	for again := l.pace.redial(); ; loop.Sleep(again.next(), l.ctx.Done()) {
+	for again := redialling; ; loop.Sleep(again.Below(l.pace.long), l.ctx.Done()) {
 		switch err := l.ping(); {
 		case err != nil && !isReply(err):
 			return err

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"time"
 
@@ -22,7 +21,7 @@ const batch = 200
 // run is the loop: it owns the connection and makes the server's subscriptions follow the wanted ones, until the end of
 // the node.
 func (n *node) run() {
-	retry, redial := n.s.pace.retry(), n.s.pace.redial()
+	retry, redial := loop.Backoff{}, redialling
 	for n.awaitWork() {
 		l := n.dial()
 		began, err := n.serve(l)
@@ -32,13 +31,13 @@ func (n *node) run() {
 		var wait time.Duration
 		switch {
 		case n.lasting(err):
-			wait = jitter(n.s.pace.refused)
+			wait = loop.Jitter(n.s.pace.refused)
 		case unreachable(err):
-			wait = redial.next()
+			wait = redial.Below(n.s.pace.long)
 		case time.Since(began) > n.s.pace.stood:
-			retry.last, redial.last = 0, 0
+			retry.Last, redial.Last = 0, 0
 		default:
-			wait = retry.next()
+			wait = retry.Below(n.s.pace.most)
 		}
 		n.report(err)
 		loop.Sleep(wait, n.ctx.Done())
@@ -91,7 +90,7 @@ func (n *node) serve(l *link) (began time.Time, err error) {
 		return began, cmp.Or(context.Cause(l.ctx), err)
 	}
 	n.served = true
-	retry := n.s.pace.retry()
+	retry := loop.Backoff{}
 	var refusedNames []string  // refused channels
 	var again <-chan time.Time // when to ask for them once more
 	for {
@@ -111,7 +110,7 @@ func (n *node) serve(l *link) (began time.Time, err error) {
 		no, err := n.join(l, join)
 		if len(no) > 0 {
 			if refusedNames = append(refusedNames, no...); again == nil {
-				again = time.After(jitter(n.s.pace.refused))
+				again = time.After(loop.Jitter(n.s.pace.refused))
 			}
 		}
 		if err == nil {
@@ -121,11 +120,11 @@ func (n *node) serve(l *link) (began time.Time, err error) {
 		}
 		switch {
 		case err == nil:
-			retry.last = 0
+			retry.Last = 0
 		case l.ctx.Err() != nil:
 			return began, context.Cause(l.ctx)
 		case isReply(err): // the server serves nobody at present
-			loop.Sleep(retry.next(), l.ctx.Done())
+			loop.Sleep(retry.Below(n.s.pace.most), l.ctx.Done())
 		default:
 			return began, err
 		}
@@ -235,16 +234,3 @@ func unreachable(err error) bool {
 	op := (*net.OpError)(nil)
 	return errors.As(err, &op) && op.Op == "dial"
 }
-
-// backoff yields growing delays with jitter: each is longer by an nth of the last; with n = 1 they double.
-type backoff struct {
-	first, most, n, last time.Duration
-}
-
-func (b *backoff) next() time.Duration {
-	b.last = min(max(b.last+b.last/b.n, b.first), b.most)
-	return jitter(b.last)
-}
-
-// jitter returns a random duration between d/2 and d.
-func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }

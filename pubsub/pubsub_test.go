@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
@@ -144,7 +145,7 @@ func TestG4_LiveIsNeverStale(t *testing.T) {
 func TestG4_NoMessageIsLostAfterConfirmation(t *testing.T) {
 	srv := redistest.Start(t)
 	client := srv.Client(t, named)
-	s := open(t, client, withPace(func(p *pace) { p.most = p.first }))
+	s := open(t, client, withPace(func(p *pace) { p.most = time.Millisecond }))
 
 	var whole, broken int
 	for i := 0; whole < 60 || broken < 15; i++ {

@@ -34,23 +34,23 @@ func (s *Subscriber) stray() { loop.Poke(s.strayed) }
 // when a channel strays, repeatedly until all are where they belong, and now and then after that: a node that has lost
 // its slots may be paused or cut off from the others, and does not say so.
 func (s *Subscriber) route() {
-	unsettled, settled := backoff{first: s.pace.first, most: s.pace.unsettled, n: 1}, backoff{first: s.pace.most, most: s.pace.settled, n: 1}
+	unsettled, settled := loop.Backoff{}, loop.Backoff{First: s.pace.most}
 	for s.ctx.Err() == nil {
 		s.learn()
 		moved, all := s.reroute()
 		if moved {
-			unsettled.last = 0
+			unsettled.Last = 0
 		}
 		if !all {
-			settled.last = 0
-			loop.Sleep(unsettled.next(), s.ctx.Done())
+			settled.Last = 0
+			loop.Sleep(unsettled.Below(s.pace.unsettled), s.ctx.Done())
 			continue
 		}
-		unsettled.last = 0
+		unsettled.Last = 0
 		select {
 		case <-s.strayed:
-			settled.last = 0
-		case <-time.After(settled.next()):
+			settled.Last = 0
+		case <-time.After(settled.Below(s.pace.settled)):
 		case <-s.ctx.Done():
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/internal/loop"
 )
 
 // Subscriber holds the subscriptions of one client, on one connection for each node. All methods may be called
@@ -34,24 +36,22 @@ type Subscriber struct {
 
 // pace holds the delays of the loop.
 type pace struct {
-	first, most time.Duration // back-off after a failure: doubles from first to most
-	away, long  time.Duration // back-off while the server is unreachable: grows from away to long, and is a sixteenth of its absence
-	stood       time.Duration // after a connection that lasted longer, the first try comes immediately
-	refused     time.Duration // back-off after a refusal that only an operator can lift
-	slow        time.Duration // after which a connection that does not come is logged: a dial has ended by then
-	answer      time.Duration // longest wait for the answer to a command
-	grace       time.Duration // longest wait of Close for the connection to end
-	verify      time.Duration // between questions whether the connection is deaf
-	deaf        time.Duration // longest time for which a connection is kept that was always deaf, and pause between them while the user may not ask
-	unsettled   time.Duration // longest back-off of looks at a Cluster's slots, from first, while a channel has no node
-	settled     time.Duration // and from most, when all have
+	most      time.Duration // longest back-off after a failure
+	long      time.Duration // longest back-off while the server is unreachable, see redialling
+	stood     time.Duration // after a connection that lasted longer, the first try comes immediately
+	refused   time.Duration // back-off after a refusal that only an operator can lift
+	slow      time.Duration // after which a connection that does not come is logged: a dial has ended by then
+	answer    time.Duration // longest wait for the answer to a command
+	grace     time.Duration // longest wait of Close for the connection to end
+	verify    time.Duration // between questions whether the connection is deaf
+	deaf      time.Duration // longest time for which a connection is kept that was always deaf, and pause between them while the user may not ask
+	unsettled time.Duration // longest back-off of looks at a Cluster's slots while a channel has no node
+	settled   time.Duration // and when all have one; that begins with most
 }
 
 // answer is bounded by Redis' busy-reply-threshold: see (*link).unsubscribe.
 var defaultPace = pace{
-	first:     time.Millisecond,
 	most:      time.Second,
-	away:      time.Millisecond,
 	long:      50 * time.Millisecond,
 	stood:     100 * time.Millisecond,
 	refused:   5 * time.Second,
@@ -64,8 +64,8 @@ var defaultPace = pace{
 	settled:   10 * time.Second,
 }
 
-func (p pace) retry() backoff  { return backoff{first: p.first, most: p.most, n: 1} }
-func (p pace) redial() backoff { return backoff{first: p.away, most: p.long, n: 16} }
+// redialling is the back-off while a server is unreachable: a sixteenth of its absence. Immutable.
+var redialling = loop.Backoff{Nth: 16}
 
 // New returns a Subscriber on client, which must not be nil, stays the caller's and may be shared. It does no I/O and
 // starts no goroutine before the first Subscribe. From then on the Subscriber takes one dedicated connection of the

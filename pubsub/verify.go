@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/internal/loop"
 )
 
 // A connection may be deaf: at another server than the one that carries out the client's calls, and with them
@@ -27,8 +29,7 @@ var errOwnRefused = errors.New("the user may not listen to a channel of its own,
 // verify gives up a deaf connection. While somebody listens, it asks on the connection of the client's calls how many
 // listen to a channel that only this connection has. Until the first good answer no channel is live.
 func (l *link) verify(n *node) {
-	began, pause, first := time.Now(), l.pace.verify, l.asks
-	retry := backoff{first: l.pace.first, most: l.pace.verify, n: 1}
+	began, pause, first, retry := time.Now(), l.pace.verify, l.asks, loop.Backoff{}
 	for {
 		select {
 		case <-first:
@@ -44,7 +45,7 @@ func (l *link) verify(n *node) {
 		switch {
 		case l.ctx.Err() != nil, name == "" && err == nil:
 		case err == nil:
-			retry.last = 0
+			retry.Last = 0
 			n.goLive(l)
 		case err == errDeaf && n.keepForNow(l, began): // the calls may follow it
 		case err == errDeaf, errors.Is(err, rueidis.ErrClosing):
@@ -54,7 +55,7 @@ func (l *link) verify(n *node) {
 			n.goLive(l)
 			pause = l.pace.deaf
 		default:
-			if pause = retry.next(); retry.last == retry.most && refusedOddly(err) {
+			if pause = retry.Below(l.pace.verify); retry.Last == l.pace.verify && refusedOddly(err) {
 				n.reportUnverified(err)
 				n.goLive(l)
 			}

@@ -162,13 +162,13 @@ func (c *Calls) AnsweredWithin(name string, d time.Duration) bool {
 // RetryUntil repeats a call until it succeeds, can no longer do so, or the time has run
 // out. It returns the last error. What Redis refuses, it may allow later.
 func (c *Calls) RetryUntil(lease time.Duration, until time.Time, call func(context.Context) error) error {
-	var retry Backoff
+	var retry loop.Backoff
 	for {
 		err := call(c.Context())
 		if err == nil || wire.Permanent(err) {
 			return err
 		}
-		pause := retry.Next(lease)
+		pause := retry.Within(lease)
 		if time.Until(until) < pause || !loop.Sleep(pause, c.Base.Done()) {
 			return err
 		}

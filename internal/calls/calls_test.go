@@ -33,27 +33,6 @@ func TestCallsKnowEachServer(t *testing.T) {
 	answered()
 }
 
-func TestBackoffGrowsToATenthOfALeaseAndIsRandom(t *testing.T) {
-	for lease, most := range map[time.Duration]time.Duration{
-		100 * time.Millisecond: 10 * time.Millisecond,
-		2 * time.Second:        200 * time.Millisecond,
-		time.Hour:              time.Second,
-	} {
-		var b Backoff
-		seen := map[time.Duration]bool{}
-		for i := range 50 {
-			d := b.Next(lease)
-			seen[d] = true
-			require.Positive(t, d)
-			require.LessOrEqual(t, d, most)
-			if i > 10 {
-				require.GreaterOrEqual(t, d, most/2)
-			}
-		}
-		require.Greater(t, len(seen), 10, "clients that failed together must not come back together")
-	}
-}
-
 func TestCallsAreBoundedWithinTheLease(t *testing.T) {
 	for _, lease := range []time.Duration{100 * time.Millisecond, 300 * time.Millisecond, time.Second, 30 * time.Second, time.Hour} {
 		d := Timeout(lease)

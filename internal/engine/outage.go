@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/errs"
+	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -14,7 +15,7 @@ import (
 // or its error says that a lease is over, which RideOut returns as it is. It also ends with ctx, with the
 // engine, and MaxOutage after it began. Without wait, it makes the call once.
 func (e *Engine) RideOut(ctx context.Context, wait bool, call func(context.Context) error) error {
-	began, retry := time.Now(), calls.Backoff{}
+	began, retry := time.Now(), loop.Backoff{}
 	for {
 		bounded, done := e.Calls.ContextFor(ctx)
 		err := call(bounded)
@@ -27,7 +28,7 @@ func (e *Engine) RideOut(ctx context.Context, wait bool, call func(context.Conte
 				return calls.WithOutcome(err)
 			}
 			select {
-			case <-time.After(retry.Next(e.Lease)):
+			case <-time.After(retry.Within(e.Lease)):
 			case <-ctx.Done():
 			case <-e.closed:
 				return holdfast.ErrClosed

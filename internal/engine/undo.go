@@ -109,7 +109,7 @@ func (e *Engine) Undo(o *Orphan) {
 // undoAll is the worker. At first and after a failure it tries a single owner until Redis
 // answers.
 func (e *Engine) undoAll(u *undoing) {
-	retry, most := calls.Backoff{}, 1
+	retry, most := loop.Backoff{}, 1
 	for {
 		list, late := u.pick(most, e.Calls.CloseTimedOut())
 		e.abandon(late)
@@ -124,11 +124,11 @@ func (e *Engine) undoAll(u *undoing) {
 		again := e.undoAgain(u, list)
 		u.putBack(list, again)
 		if len(again) == 0 {
-			retry, most = calls.Backoff{}, undoAtOnce
+			retry, most = loop.Backoff{}, undoAtOnce
 			continue
 		}
 		most = 1
-		loop.Sleep(retry.Next(e.Lease), e.Calls.Base.Done())
+		loop.Sleep(retry.Within(e.Lease), e.Calls.Base.Done())
 	}
 }
 

@@ -62,7 +62,7 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 
 // onEnterReply handles the reply to enter.
 func (q *queue) onEnterReply(reply wire.EnterReply, start time.Time, list []*ticket) {
-	q.retry = calls.Backoff{}
+	q.retry = loop.Backoff{}
 	if time.Since(start) > q.discipline.config.WaiterTTL/2 {
 		q.verify, q.due = true, time.Now()
 	}
@@ -126,7 +126,7 @@ func (q *queue) enterFailed(list []*ticket, a engine.Attempt) {
 		waiting = append(waiting, t)
 	}
 	q.outside = append(waiting, q.outside...)
-	q.pause = time.Now().Add(q.retry.Next(q.discipline.engine.Lease))
+	q.pause = time.Now().Add(q.retry.Within(q.discipline.engine.Lease))
 	q.endOverdue(a)
 	loop.Poke(q.poke)
 }
@@ -168,7 +168,7 @@ func (q *queue) leaveAll(list []leaver) {
 func (q *queue) onLeaveReply(reply wire.FairReply, a engine.Attempt, list []leaver) (again []leaver) {
 	switch wire.OutcomeOf(a.Err) {
 	case wire.Done:
-		q.retry = calls.Backoff{}
+		q.retry = loop.Backoff{}
 		if !q.wanting() { // no other call would show that the outage has ended
 			q.enterOutage, q.outage = nil, nil
 		}
@@ -182,7 +182,7 @@ func (q *queue) onLeaveReply(reply wire.FairReply, a engine.Attempt, list []leav
 	case wire.Unknown:
 		q.due = time.Now()
 	}
-	q.pause = time.Now().Add(q.retry.Next(q.discipline.engine.Lease))
+	q.pause = time.Now().Add(q.retry.Within(q.discipline.engine.Lease))
 	q.outage, q.enterOutage = q.outage.Note(a), q.enterOutage.Note(a) // the loop lets no waiter enter before it succeeds
 	q.endOverdue(a)
 	if q.discipline.engine.Calls.CloseTimedOut() { // Close has ended

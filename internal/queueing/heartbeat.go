@@ -250,12 +250,12 @@ func (q *queue) onHeartbeatReply(start time.Time, asked wire.HeartbeatRequest, r
 		if slices.ContainsFunc(asked.Ahead, func(d time.Duration) bool { return d != 0 }) {
 			q.refreshed = start.Add(-refresh) // the next heartbeat does what this one should
 		}
-		q.due = time.Now().Add(q.heartbeatRetry.Next(q.discipline.engine.Lease))
+		q.due = time.Now().Add(q.heartbeatRetry.Within(q.discipline.engine.Lease))
 		loop.Poke(q.poke)
 		q.endOverdue(a)
 		return
 	}
-	q.heartbeatRetry = calls.Backoff{}
+	q.heartbeatRetry = loop.Backoff{}
 	if start.After(q.aliveAt) {
 		q.aliveAt = start
 	}

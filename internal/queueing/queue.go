@@ -3,7 +3,6 @@ package queueing
 import (
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/internal/planted"
@@ -32,7 +31,7 @@ type queue struct {
 	served      bool           // the last wait ended with a grant
 	used        time.Time      // when a waiter last came or was served
 	pause       time.Time      // no calls to enter and leave before then, after a failure
-	retry       calls.Backoff  // of calls to enter and leave; an answered heartbeat does not reset it
+	retry       loop.Backoff   // of calls to enter and leave; an answered heartbeat does not reset it
 	outage      *engine.Outage // Redis answers nothing
 	had         bool           // this locker had the key when the last heartbeat went out
 	why         error          // names the holder of the key, as far as the label of a holder elsewhere is known; nil: not known
@@ -51,7 +50,7 @@ type queue struct {
 	verify         bool      // all tickets may have lost their places
 	heartbeating   bool      // among the locker's heartbeats
 	server         string    // of these
-	heartbeatRetry calls.Backoff
+	heartbeatRetry loop.Backoff
 	aliveAt        time.Time // start of the last answered heartbeat or enter
 	refreshed      time.Time // when the scores were last advanced
 }

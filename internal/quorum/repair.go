@@ -11,7 +11,6 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
@@ -73,7 +72,7 @@ func (n *node) ensureRepairer() {
 }
 
 func (n *node) repairer() {
-	pause := calls.Backoff{}
+	pause := loop.Backoff{}
 	for {
 		jobs := n.pick()
 		if n.away() {
@@ -86,7 +85,7 @@ func (n *node) repairer() {
 			return
 		}
 		if failed == nil && !n.away() {
-			pause = calls.Backoff{}
+			pause = loop.Backoff{}
 			continue
 		}
 		longest, newEnd := 20*time.Millisecond, n.newEnd

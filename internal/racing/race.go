@@ -3,7 +3,6 @@ package racing
 import (
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/pubsub"
@@ -21,7 +20,7 @@ type race struct {
 	extra     int           // attempts of widen that are under way
 	turns     turns
 	atRelease pubsub.State   // of sub, before our last release
-	retry     calls.Backoff  // owned by the loop
+	retry     loop.Backoff   // owned by the loop
 	tries     int            // split votes, minus the attempts without one; for RetryDelay; owned by the loop
 	why       error          // the backend's reason for the last failure, see engine.Attempt
 	orphan    *engine.Orphan // of the last attempt; to be undone before the next; owned by the loop, or by the first attempt before it
@@ -104,7 +103,7 @@ func (d *racing) run(k *engine.Key) {
 		if a.Err != nil {
 			// A new subscription ends the pause: Redis is back. Only the subscriptions' one
 			// connection looks for it often, however many keys have waiters.
-			d.subscribe(k, r, r.retry.Next(d.engine.Lease), func(now pubsub.State) bool { return now.Epoch != seen.Epoch })
+			d.subscribe(k, r, r.retry.Within(d.engine.Lease), func(now pubsub.State) bool { return now.Epoch != seen.Epoch })
 		}
 	}
 }
@@ -210,7 +209,7 @@ func (d *racing) deliver(k *engine.Key, r *race, a engine.Attempt, terms engine.
 		k.Fail(func(w *engine.Waiter) error { return k.Overdue(w, a, r.outage) })
 		over = k.FirstWaiter() == nil
 	} else {
-		r.retry, r.why = calls.Backoff{}, a.Why
+		r.retry, r.why = loop.Backoff{}, a.Why
 		over = d.serve(k, r, a, terms)
 	}
 	if over {
