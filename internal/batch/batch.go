@@ -59,7 +59,7 @@ func (g *Batcher[K, Q, A]) Seal(c *Call[K, Q, A]) {
 	}
 }
 
-// Size is the number of asks in a call so far.
+// Size is the number of asks in a call so far, for tests.
 func (g *Batcher[K, Q, A]) Size(c *Call[K, Q, A]) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

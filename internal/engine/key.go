@@ -20,7 +20,7 @@ type Key struct {
 	sharedAttempts int      // first attempts under way whose holds may be shared
 }
 
-// NewKey returns the state of a key that is neither held nor wanted here.
+// NewKey returns the state of a key that is neither held nor wanted here, for tests of the disciplines.
 func (e *Engine) NewKey(name string) *Key { return &Key{stripe: e.stripeOf(name), Name: name} }
 
 // beginCall begins a call for the key of a name, and returns the key's state, made if need be. Close waits
