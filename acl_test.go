@@ -80,7 +80,7 @@ func TestF32_ACLUserWithoutFencingIsRefusedNothing(t *testing.T) {
 		return rlock.New(c, holdfast.WithLease(shortLease))
 	}), s.Client(t, asShop), s.Client(t, asShop))
 	for _, key := range []string{"sku:42", "sku:{42}"} {
-		useEverything(t, s, wire.NewRedis(s.Client(t, asShop)), key, here, there)
+		useEverything(t, s, wire.NewRedis(s.Client(t, asShop), wire.RedisSettings{}), key, here, there)
 	}
 	refusedNothing(t, []*redistest.Server{s})
 }
@@ -143,7 +143,7 @@ func TestF32_ACLUserOfASentinelSetIsRefusedNothing(t *testing.T) {
 	for name, both := range kinds {
 		t.Run(name, func(t *testing.T) {
 			here, there := openTwo(t, both, set.Client(t, asShop), set.Client(t, asShop))
-			redis := wire.NewRedis(set.Client(t, asShop))
+			redis := wire.NewRedis(set.Client(t, asShop), wire.RedisSettings{})
 			useEverything(t, set.Master(), redis, "sku:42", here, there)
 			refusedNothing(t, servers)
 		})
@@ -189,7 +189,7 @@ func TestF32_ACLUserOfAClusterIsRefusedNothing(t *testing.T) {
 			require.NoError(t, lease.Unlock(t.Context()))
 
 			client := c.Client(t, asShop)
-			redis := wire.NewRedisWith(client, wire.RedisSettings{Cluster: cluster.New(client)})
+			redis := wire.NewRedis(client, wire.RedisSettings{Cluster: cluster.New(client)})
 			useEverything(t, to, redis, key, here, there)
 			refusedNothing(t, masters)
 		})

@@ -17,7 +17,7 @@ type layout struct {
 }
 
 func (c *checkup) layouts() []layout {
-	redis := wire.NewRedis(c.Client)
+	redis := wire.NewRedis(c.Client, wire.RedisSettings{})
 	return []layout{
 		{"a lock of rlock or fair", "doctor without --read and --permits", c.fair || !c.read && !c.permits, redis.Inspect},
 		{"a read/write lock", "doctor --read", c.read, wire.NewRWLock(redis, "").Inspect},

@@ -59,7 +59,7 @@ func unknown(err error) bool {
 }
 
 func (c *checkup) trials() []trial {
-	redis := wire.NewRedis(c.Client)
+	redis := wire.NewRedis(c.Client, wire.RedisSettings{})
 	fair := wire.NewFair(redis, wire.FairSettings{})
 	return []trial{
 		{"a script of the lock is refused", "any lock of this name", true, c.inspect},

@@ -120,7 +120,7 @@ func queueOf(ctx context.Context, client rueidis.Client, key string) ([]waiter, 
 	if client.Mode() == rueidis.ClientModeCluster {
 		settings.Cluster = cluster.New(client)
 	}
-	reply, err := wire.NewFair(wire.NewRedisWith(client, settings), wire.FairSettings{}).Queue(ctx, key)
+	reply, err := wire.NewFair(wire.NewRedis(client, settings), wire.FairSettings{}).Queue(ctx, key)
 	queue := make([]waiter, len(reply))
 	for i, w := range reply {
 		library := libraryOf(w.Owner)

@@ -80,7 +80,7 @@ func TestObserverOutagesByServer(t *testing.T) {
 		e.ObserveCall(gone, "a", away) // the caller gave up
 		late, cancel := context.WithTimeout(t.Context(), 0)
 		defer cancel()
-		_, unsent := wire.NewRedis(nil).Release(late, wire.ReleaseRequest{Key: "a", Owner: "owner"})
+		_, unsent := wire.NewRedis(nil, wire.RedisSettings{}).Release(late, wire.ReleaseRequest{Key: "a", Owner: "owner"})
 		tells("a", nil)
 		tells("a", away, holdfast.OutageBeganEvent{Server: "server of a", Err: away})
 		e.ObserveCall(late, "a", unsent) // nobody was asked

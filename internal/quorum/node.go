@@ -43,7 +43,7 @@ type node struct {
 
 func newNode(q *Quorum, index int, client rueidis.Client) *node {
 	n := &node{
-		q: q, index: index, redis: wire.NewRedisWith(client, wire.RedisSettings{Label: q.Label, Logger: q.Logger}),
+		q: q, index: index, redis: wire.NewRedis(client, wire.RedisSettings{Label: q.Label, Logger: q.Logger}),
 		subscriber: pubsub.New(client, q.Logger),
 		jobs:       make(map[string]*job), newEnd: make(chan struct{}, 1), progress: make(chan struct{}, 1),
 	}

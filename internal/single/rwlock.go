@@ -131,7 +131,7 @@ func (r *RWLock) Release(ctx context.Context, e wire.ReleaseRequest) (wire.Relea
 	}
 	reply, err := r.releases.do(ctx, none{}, h)
 	if h.Wish > 0 && !r.waits(e.Key) { // nobody waits any more, and this may have been later than the withdrawal
-		r.withdraw(e.Key)
+		r.withdrawLater(e.Key)
 	}
 	reply.Listeners = 0
 	return reply, err
@@ -164,13 +164,13 @@ func (s wishing) Close() {
 	}
 	r.mu.Unlock()
 	if s.wish.mayLast() {
-		r.withdraw(s.name)
+		r.withdrawLater(s.name)
 	}
 }
 
-// withdraw ends a wish in the background, unless others wait by then: it is theirs. One that others
+// withdrawLater ends a wish in the background, unless others wait by then: it is theirs. One that others
 // note during the call ends as well, until their next attempt. If the call fails, the wish ends by itself.
-func (r *RWLock) withdraw(name string) {
+func (r *RWLock) withdrawLater(name string) {
 	r.calls.Background(func() {
 		if !r.waits(name) {
 			_ = r.Withdraw(r.calls.Context(), name)

@@ -86,7 +86,7 @@ func TestALateReleaseLeavesNoWish(t *testing.T) {
 func TestALateWithdrawalLeavesTheNextWish(t *testing.T) {
 	withWishes(t, func(r *wishRig) {
 		require.False(r, r.acquire(2))
-		r.backend.withdraw("k")
+		r.backend.withdrawLater("k")
 		require.True(r, r.wished())
 		r.waiting.Close()
 		require.False(r, r.wished())

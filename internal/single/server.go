@@ -43,7 +43,7 @@ func connect(client rueidis.Client, c engine.Config) (s server) {
 	if clustered {
 		settings.Cluster, settings.Shards = cluster.New(client), c.ShardedPubSub
 	}
-	s.redis = wire.NewRedisWith(client, settings)
+	s.redis = wire.NewRedis(client, settings)
 	s = s.withCalls(c)
 	if clustered {
 		s.subscriber = pubsub.NewCluster(client, settings.Cluster, s.redis.Sharded, c.Logger)

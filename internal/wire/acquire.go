@@ -69,7 +69,7 @@ func (r *Redis) AcquireEach(ctx context.Context, f Fencing, asks []AcquireReques
 // acquireInput adds to the input what acquire is sent.
 func (r *Redis) acquireInput(in input, s sentFencing, a AcquireRequest) input {
 	in.check(checkHold(a.Owner, a.Lease))
-	in.keys, in.args = append(in.keys, a.Key, tombstone(a.Key, a.Owner)), append(in.args, a.Owner, millis(a.Lease), r.one)
+	in.keys, in.args = append(in.keys, a.Key, tombstone(a.Key, a.Owner)), append(in.args, a.Owner, millis(a.Lease), r.oneEntry)
 	return in.fenced(s, a.Key)
 }
 
@@ -104,7 +104,7 @@ func (r *Redis) AcquireAll(ctx context.Context, keys, owners []string, lease tim
 		}
 		args = append(args, key, tombstone(key, owners[i]))
 	}
-	args = append(append(args, millis(lease), r.one), owners...)
+	args = append(append(args, millis(lease), r.oneEntry), owners...)
 	m, shortfall, err := r.write(ctx, acquireAll, 2*len(keys), args...)
 	if crossed(err) {
 		return false, nil

@@ -128,7 +128,7 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 
 // unconnected is a client of which any I/O would panic.
 func unconnected() client {
-	n, vote := NewRedis(nil), newVote("m", "r")
+	n, vote := NewRedis(nil, RedisSettings{}), newVote("m", "r")
 	return client{Redis: n, fair: NewFair(n, settingsOf(clientA)), rw: NewRWLock(n, clientA), vote: vote}
 }
 

@@ -172,7 +172,7 @@ func (r *harness) requireScored(without, about string) {
 func TestF6_ReplyLost(t *testing.T) {
 	eachFamily(t, func(t *testing.T, f family, r *harness) {
 		p := redistest.NewProxy(t, r.s.Addr())
-		c := clientOn(NewRedis(r.s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{p.Addr()} })), r.vote)
+		c := clientOn(NewRedis(r.s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{p.Addr()} }), RedisSettings{}), r.vote)
 		for name, call := range f.calls {
 			if name == "check" || name == "run id" || f.name+name == "fairforce release" { // no script; its repeat is not safe
 				continue

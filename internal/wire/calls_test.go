@@ -278,7 +278,7 @@ var situations = map[string]func(r *harness){
 // permits has owners take permits of the key, of which it has n, with labels.
 func (r *harness) permits(n int, owners ...string) {
 	r.t.Helper()
-	p := NewSemaphore(NewRedisWith(r.redis.client, RedisSettings{Label: "label"}), n)
+	p := NewSemaphore(NewRedis(r.redis.client, RedisSettings{Label: "label"}), n)
 	for _, owner := range owners {
 		require.True(r.t, must(p.Acquire(bounded(r.t), AcquireRequest{"k", owner, lease}))(r.t).OK)
 	}

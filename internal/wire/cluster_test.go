@@ -25,7 +25,7 @@ func onCluster(t *testing.T, masters, replicas int) (*redistest.Cluster, *Redis)
 	t.Helper()
 	c := redistest.StartCluster(t, masters, replicas)
 	client := c.Client(t)
-	return c, NewRedisWith(client, RedisSettings{Cluster: cluster.New(client), Replicas: replicas, ReplicaTimeout: redistest.Patience / 4})
+	return c, NewRedis(client, RedisSettings{Cluster: cluster.New(client), Replicas: replicas, ReplicaTimeout: redistest.Patience / 4})
 }
 
 // moving begins to move the slot of key to another master.
@@ -46,7 +46,7 @@ func TestClusterSlotMoves(t *testing.T) {
 	c, n := onCluster(t, 3, 0)
 	ctx := bounded(t)
 	slot, to := moving(t, c, "k")
-	confirmed := NewRedisWith(n.client, RedisSettings{Cluster: n.Cluster, Replicas: 1, ReplicaTimeout: time.Second})
+	confirmed := NewRedis(n.client, RedisSettings{Cluster: n.Cluster, Replicas: 1, ReplicaTimeout: time.Second})
 	for says, n := range map[string]*Redis{"TRYAGAIN": n, "ASK|TRYAGAIN": confirmed} {
 		_, err := n.Acquire(ctx, Fencing{}, AcquireRequest{"k", ownA, lease})
 		require.Equal(t, Unavailable, OutcomeOf(err), err)
@@ -199,14 +199,14 @@ func TestClusterSeveralKeys(t *testing.T) {
 		m.Do(t, "ACL", "SETUSER", "default", "-cluster")
 		t.Cleanup(func() { m.Do(t, "ACL", "SETUSER", "default", "+cluster") })
 	}
-	stranger := NewRedisWith(n.client, RedisSettings{Cluster: cluster.New(n.client)})
+	stranger := NewRedis(n.client, RedisSettings{Cluster: cluster.New(n.client)})
 	requireRefused(t, "NOPERM", errOf(stranger.Acquire(ctx, Fencing{}, AcquireRequest{"k", ownA, lease})))
 }
 
 // A key and the names of its parts share a slot, or the key is refused, before anything is
 // sent.
 func TestClusterNames(t *testing.T) {
-	n := NewRedisWith(silent{}, RedisSettings{Cluster: cluster.New(nil)})
+	n := NewRedis(silent{}, RedisSettings{Cluster: cluster.New(nil)})
 	for _, key := range []string{"k", "{tag}k", "k{tag}", "a{b}c{d}", "{{a}}", "{}", "{", "}", "a}b", "a{b", "{}{a}", "a}{b}", "x{y}z}"} {
 		same := true
 		for _, name := range []string{counter(key), queue(key), tombstone(key, "c:01"), scripts.Channel(key), scripts.Channel(key) + ":c"} {
@@ -231,7 +231,7 @@ func TestClusterChannels(t *testing.T) {
 	for _, shards := range []bool{true, false} {
 		t.Run(fmt.Sprint("shards ", shards), func(t *testing.T) {
 			client := c.Client(t)
-			n := NewRedisWith(client, RedisSettings{Cluster: cluster.New(client), Shards: &shards})
+			n := NewRedis(client, RedisSettings{Cluster: cluster.New(client), Shards: &shards})
 			key := fmt.Sprint("k", shards)
 			acquired(t, n, key, ownA)
 			conn, end := c.Client(t).Nodes()[c.Owner(t, key).Addr()].Dedicate()

@@ -88,7 +88,7 @@ func record(t *testing.T) map[string][]recorded {
 	t.Helper()
 	h := ofQuorum.harness(t)
 	r := &recorder{h.s.Client(t), h.vote, map[string][]recorded{}}
-	c := clientOn(NewRedis(r), h.vote)
+	c := clientOn(NewRedis(r, RedisSettings{}), h.vote)
 	for _, all := range []map[string]func(*harness){situations, more} {
 		for _, bring := range all {
 			for _, f := range families {

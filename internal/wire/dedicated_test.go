@@ -49,7 +49,7 @@ func TestRefusalsOnADedicatedConnection(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := redistest.Start(t)
 			client := s.Client(t)
-			r := NewRedisWith(client, RedisSettings{Replicas: 1, ReplicaTimeout: time.Millisecond, Patience: redistest.Patience})
+			r := NewRedis(client, RedisSettings{Replicas: 1, ReplicaTimeout: time.Millisecond, Patience: redistest.Patience})
 			renew := func() error {
 				return r.Renew(t.Context(), lease, []string{"k"}, []string{ofA(1)}, make([]watchdog.Answer, 1))
 			}
@@ -71,7 +71,7 @@ func TestRefusalsOnADedicatedConnection(t *testing.T) {
 func TestADedicatedConnectionIsUsedAgain(t *testing.T) {
 	s := redistest.Start(t)
 	client := s.Client(t)
-	r := NewRedisWith(client, RedisSettings{Replicas: 1, ReplicaTimeout: time.Millisecond, Patience: redistest.Patience})
+	r := NewRedis(client, RedisSettings{Replicas: 1, ReplicaTimeout: time.Millisecond, Patience: redistest.Patience})
 	dials := func() int {
 		return must(strconv.Atoi(must(r.info(bounded(t), "stats", "total_connections_received"))(t)))(t)
 	}

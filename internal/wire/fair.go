@@ -104,7 +104,7 @@ func (f *Fair) AcquireEach(ctx context.Context, asks []AcquireRequest, results [
 
 func (f *Fair) acquireInput(in input, a AcquireRequest) input {
 	in.check(checkHold(a.Owner, a.Lease))
-	return f.commonInput(in, a.Key, []string{a.Owner}, a.Owner, millis(a.Lease), f.redis.one)
+	return f.commonInput(in, a.Key, []string{a.Owner}, a.Owner, millis(a.Lease), f.redis.oneEntry)
 }
 
 // OwnerState is the state of an owner that enters a queue.

@@ -162,7 +162,7 @@ func TestG7_HeartbeatsOfTheDeadLeave(t *testing.T) {
 func TestLabelsOfWaiters(t *testing.T) {
 	r := newHarness(t)
 	for client, label := range map[string]string{clientA: "a 1", clientB: "5"} {
-		r.fairs[client] = NewFair(NewRedisWith(r.redis.client, RedisSettings{Label: label}), settingsOf(client))
+		r.fairs[client] = NewFair(NewRedis(r.redis.client, RedisSettings{Label: label}), settingsOf(client))
 	}
 	requireLabels := func(want ...string) {
 		t.Helper()

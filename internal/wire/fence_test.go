@@ -60,7 +60,7 @@ func TestG10_CounterAheadOfTheClock(t *testing.T) {
 // A clock beyond all numbers costs fences as long as it is wrong, and leaves nothing behind.
 func TestG10_F34_ClockBeyondItsNumbers(t *testing.T) {
 	s := redistest.StartWithClock(t)
-	n := NewRedis(s.Client(t))
+	n := NewRedis(s.Client(t), RedisSettings{})
 	settings := settingsOf(clientA)
 	settings.Fencing = Fencing{Reserve: 1, Expiry: time.Hour}
 	f := NewFair(n, settings)

@@ -40,13 +40,13 @@ func until(t testing.TB, cond func() bool) {
 func start(t testing.TB, args ...string) (*redistest.Server, *Redis) {
 	t.Helper()
 	s := redistest.Start(t, args...)
-	return s, NewRedis(s.Client(t))
+	return s, NewRedis(s.Client(t), RedisSettings{})
 }
 
 // loggedIn is a node by the client of a user whose password is secret.
 func loggedIn(t testing.TB, s *redistest.Server, user string) *Redis {
 	t.Helper()
-	return NewRedis(s.Client(t, func(o *rueidis.ClientOption) { o.Username, o.Password = user, "secret" }))
+	return NewRedis(s.Client(t, func(o *rueidis.ClientOption) { o.Username, o.Password = user, "secret" }), RedisSettings{})
 }
 
 // requireRefused requires that an error says so, and that waiting does not cure it.

@@ -175,7 +175,7 @@ func TestOldServer_IsAskedOnTheOneConnection(t *testing.T) {
 	})
 	for i := range 10 { // rueidis chooses one of four at random
 		s.Do(t, "SCRIPT", "FLUSH")
-		acquired(t, NewRedis(client), fmt.Sprint(i), ownA)
+		acquired(t, NewRedis(client, RedisSettings{}), fmt.Sprint(i), ownA)
 	}
 	require.EqualValues(t, 1, dials.Load())
 }
@@ -184,7 +184,7 @@ func TestOldServer_IsAskedOnTheOneConnection(t *testing.T) {
 // more time than a call has.
 func TestOldServer_IsAskedWithoutReplicas(t *testing.T) {
 	s := redistest.Start(t)
-	n := NewRedisWith(s.Client(t), RedisSettings{Replicas: 1, ReplicaTimeout: time.Millisecond})
+	n := NewRedis(s.Client(t), RedisSettings{Replicas: 1, ReplicaTimeout: time.Millisecond})
 	_, err := n.Acquire(bounded(t), Fencing{}, AcquireRequest{"k", ownA, lease})
 	require.ErrorIs(t, err, holdfast.ErrNotReplicated)
 	require.Equal(t, 2, cost(t, s)["wait"], "one behind evalsha, one behind eval")

@@ -154,7 +154,7 @@ func TestGuard_RestartInTheMiddleOfACheck(t *testing.T) {
 		until(t, func() bool { // the client is as good as new
 			return client.Do(bounded(t), client.B().Ping().Build()).Error() == nil
 		})
-	}})
+	}}, RedisSettings{})
 	reply, err := n.CheckNode(bounded(t), Mark, newIncarnation(), ofThree(longest), "")
 	require.Error(t, err)
 	require.True(t, reply.Vote == nil)
@@ -203,7 +203,7 @@ func embedded(t *testing.T) (*miniredis.Miniredis, *Redis) {
 	m := miniredis.RunT(t)
 	client := must(rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{m.Addr()}, ForceSingleClient: true, DisableCache: true}))(t)
 	t.Cleanup(client.Close)
-	return m, NewRedis(client)
+	return m, NewRedis(client, RedisSettings{})
 }
 
 // What the node says is no more than words between quotes.

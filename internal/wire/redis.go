@@ -26,13 +26,13 @@ import (
 type Redis struct {
 	RedisSettings // immutable after NewRedis
 	client        rueidis.Client
-	one           string        // what the field of a hold with one entry holds; immutable
-	known         atomic.Bool   // Cluster was refreshed once
-	newer         atomic.Bool   // the server knows the newest command
+	oneEntry      string        // what the field of a hold with one entry holds; immutable
+	slotsAsked    atomic.Bool   // Cluster was refreshed once
+	knowsNewest   atomic.Bool   // the server knows the newest command
 	crossed       atomic.Bool   // see BySlot
 	pools         sync.Map      // of connections by address of the node; "": of the one server
 	renewSlot     chan struct{} // one slot: a renewal that shares its connection, see sendAndWait
-	had           atomic.Uint32 // rights that the client has had, see allowed
+	hadRights     atomic.Uint32 // rights that the client has had, see allowed
 }
 
 // RedisSettings are what a [Redis] needs to know about its server. The zero value is right for one
@@ -54,15 +54,11 @@ type RedisSettings struct {
 	Logger   *slog.Logger // told once when none comes; nil: not told
 }
 
-// NewRedis returns a Redis on one server or a Sentinel set. It works through client, which
-// stays the caller's to close. It does no I/O.
-func NewRedis(client rueidis.Client) *Redis { return NewRedisWith(client, RedisSettings{}) }
-
-// NewRedisWith is NewRedis with settings.
-func NewRedisWith(client rueidis.Client, s RedisSettings) *Redis {
+// NewRedis returns a Redis that works through client, which stays the caller's to close. It does no I/O.
+func NewRedis(client rueidis.Client, s RedisSettings) *Redis {
 	s.Patience = cmp.Or(s.Patience, time.Second)
 	r := &Redis{client: client, RedisSettings: s, renewSlot: make(chan struct{}, 1)}
-	r.one = r.field(Entries{Count: 1})
+	r.oneEntry = r.field(Entries{Count: 1})
 	return r
 }
 
@@ -107,8 +103,8 @@ func (o *onRedis) Renew(ctx context.Context, lease time.Duration, keys, owners [
 // SetEntries is [Redis.SetEntries]; of a read/write lock, up to 99 999 entries.
 func (o *onRedis) SetEntries(ctx context.Context, key, owner string, entries Entries) (ours bool, err error) {
 	keys := append(make([]string, 0, 4), key)
-	if o.renew.more != nil {
-		keys = append(keys, o.renew.more(key, owner))
+	if o.renew.secondKey != nil {
+		keys = append(keys, o.renew.secondKey(key, owner))
 	}
 	return o.redis.setEntries(ctx, o.setEntries, entries, owner, keys...)
 }
@@ -130,11 +126,11 @@ func (r *Redis) Sharded(ctx context.Context) (bool, error) {
 	if r.Cluster == nil {
 		return false, nil
 	}
-	if !r.known.Load() {
+	if !r.slotsAsked.Load() {
 		if err := r.Cluster.Refresh(ctx); err != nil {
 			return false, unasked(err)
 		}
-		r.known.Store(true)
+		r.slotsAsked.Store(true)
 	}
 	if r.Shards != nil && !*r.Shards {
 		return false, nil
@@ -230,14 +226,14 @@ const newest = "return redis.call('HRANDFIELD', KEYS[1])"
 // not know a script is asked, once, so that an old one refuses the first call, and not the
 // first call that finds a key held. Nothing is written, so no replica is waited for.
 func (r *Redis) tooOld(ctx context.Context, key string) error {
-	if r.newer.Load() {
+	if r.knowsNewest.Load() {
 		return nil
 	}
 	err := r.client.Do(ctx, r.eval("EVAL", newest, 1, []string{key})).Error()
 	if errors.Is(explained(err), holdfast.ErrOldServer) {
 		return err
 	}
-	r.newer.Store(err == nil || rueidis.IsRedisNil(err))
+	r.knowsNewest.Store(err == nil || rueidis.IsRedisNil(err))
 	return nil
 }
 

@@ -35,9 +35,9 @@ func TestClosedClientIsRefused(t *testing.T) {
 		"Cluster":    redistest.StartCluster(t, 1, 0).Client(t),
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := NewRedis(client)
+			n := NewRedis(client, RedisSettings{})
 			if name == "Cluster" {
-				n = NewRedisWith(client, RedisSettings{Cluster: cluster.New(client)})
+				n = NewRedis(client, RedisSettings{Cluster: cluster.New(client)})
 			}
 			acquired(t, n, "k", ownA)
 			client.Close()
@@ -72,7 +72,7 @@ func TestF25_ASwitchIsNoRefusal(t *testing.T) {
 	redistest.NeedRedis7(t, keepsScripts)
 	_, n, vote := startActive(t)
 	client := &switching{Client: n.client}
-	n = NewRedis(client)
+	n = NewRedis(client, RedisSettings{})
 	for name, call := range map[string]func() error{
 		"Acquire": func() error {
 			_, err := n.Acquire(bounded(t), Fencing{}, AcquireRequest{"k", ownA, lease})
@@ -129,7 +129,7 @@ func TestF40_LateConnectionIsGivenBack(t *testing.T) {
 // A label may read as the refusal of a replica. It is no reason to dial again.
 func TestALabelIsNoRefusalOfAReplica(t *testing.T) {
 	s := redistest.Start(t)
-	r := NewRedisWith(s.Client(t), RedisSettings{Label: readOnly + "replica."})
+	r := NewRedis(s.Client(t), RedisSettings{Label: readOnly + "replica."})
 	require.True(t, must(r.Acquire(bounded(t), Fencing{}, AcquireRequest{"k", ofA(1), lease}))(t).OK)
 	require.Equal(t, readOnly+"replica.", must(r.Inspect(bounded(t), "k"))(t).Label)
 	_, again := redialed.Load(r.client)

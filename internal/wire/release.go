@@ -35,16 +35,17 @@ func (r *Redis) Release(ctx context.Context, h ReleaseRequest) (ReleaseReply, er
 	return parseReleased(r.run(ctx, release, releaseInput(forOne(), h)))
 }
 
-// args returns what release is sent in addition to the key and the owner.
-func (h ReleaseRequest) args() (other, channel, more string, err error) {
-	other, err = h.Key, checkLastFence(h.LastFence)
+// args returns what release is sent in addition to the key and the owner. With neither tombstone nor fence, the key
+// of them is the lock again.
+func (h ReleaseRequest) args() (tombstoneOrCounter, channel, tombstoneOrFence string, err error) {
+	tombstoneOrCounter, err = h.Key, checkLastFence(h.LastFence)
 	if h.Notify {
 		channel = scripts.Channel(h.Key)
 	}
 	if h.Doubt {
-		other, more = tombstone(h.Key, h.Owner), "tombstone"
+		tombstoneOrCounter, tombstoneOrFence = tombstone(h.Key, h.Owner), "tombstone"
 	} else if h.LastFence > 0 {
-		other, more = counter(h.Key), decimal(h.LastFence)
+		tombstoneOrCounter, tombstoneOrFence = counter(h.Key), decimal(h.LastFence)
 	}
 	return
 }
@@ -56,9 +57,9 @@ func (r *Redis) ReleaseEach(ctx context.Context, holds []ReleaseRequest, results
 
 // releaseInput adds to the input what release is sent.
 func releaseInput(in input, h ReleaseRequest) input {
-	other, channel, more, err := h.args()
+	tombstoneOrCounter, channel, tombstoneOrFence, err := h.args()
 	in.check(err)
-	in.keys, in.args = append(in.keys, h.Key, other), append(in.args, h.Owner, channel, more)
+	in.keys, in.args = append(in.keys, h.Key, tombstoneOrCounter), append(in.args, h.Owner, channel, tombstoneOrFence)
 	return in
 }
 

@@ -15,8 +15,8 @@ var renew = load("renew")
 // of what belongs to it.
 type renewScript struct {
 	script
-	more    func(key, owner string) string // nil: nothing does
-	permits string                         // the number of permits of a key; "": it is no semaphore
+	secondKey func(key, owner string) string // nil: nothing does
+	permits   string                         // the number of permits of a key; "": it is no semaphore
 }
 
 // renewArgs is room for the arguments of a call. rueidis copies them, so that
@@ -80,8 +80,8 @@ func (r *Redis) renewAtOnce(ctx context.Context, by renewScript, lease time.Dura
 	room := renewArgs.Get().(*[]string)
 	args := (*room)[:0]
 	for i, key := range keys {
-		if args = append(args, key); by.more != nil {
-			args = append(args, by.more(key, owners[i]))
+		if args = append(args, key); by.secondKey != nil {
+			args = append(args, by.secondKey(key, owners[i]))
 		}
 	}
 	all := len(args)

@@ -31,10 +31,10 @@ func (lapsed) Outcome() Outcome { return Unavailable }
 // not lapse here: it does not depend on a password, and a Redis does not know which keys it has
 // been allowed. A caller that knows says so by AsLapsed.
 func (r *Redis) allowed(needs rights, err error) error {
-	had := rights(r.had.Load())
+	had := rights(r.hadRights.Load())
 	if err == nil {
 		if needs |= rightKnown; had&needs != needs {
-			r.had.Or(uint32(needs))
+			r.hadRights.Or(uint32(needs))
 		}
 		return nil
 	}

@@ -37,7 +37,7 @@ type RWLock struct {
 func NewRWLock(redis *Redis, lockerID string) *RWLock {
 	return &RWLock{onRedis{
 		redis, "hash", rwlockInspect, func(key string) []string { return []string{key, absentKey(key)} }, parseReadWrite,
-		renewScript{script: rwlockRenew, more: timeout}, rwlockSetEntries,
+		renewScript{script: rwlockRenew, secondKey: timeout}, rwlockSetEntries,
 	}, lockerID}
 }
 
@@ -79,7 +79,7 @@ func (r *RWLock) acquireInput(in input, s sentFencing, a RWLockAcquireRequest) i
 		in.check(refuse("fencing: a reader beside a writer has the fence of that one"))
 	}
 	in.keys = append(in.keys, a.Key, tombstone(a.Key, a.Owner), timeout(a.Key, a.Owner), wishes(a.Key), absentKey(a.Key))
-	in.args = append(in.args, a.Owner, millis(a.Lease), r.redis.one, r.lockerID, millis(a.Wish), a.Beside)
+	in.args = append(in.args, a.Owner, millis(a.Lease), r.redis.oneEntry, r.lockerID, millis(a.Wish), a.Beside)
 	return in.fenced(s, a.Key)
 }
 
@@ -100,10 +100,10 @@ func (r *RWLock) ReleaseEach(ctx context.Context, holds []RWLockReleaseRequest, 
 }
 
 func (r *RWLock) releaseInput(in input, h RWLockReleaseRequest) input {
-	other, _, more, err := h.args()
+	tombstoneOrCounter, _, tombstoneOrFence, err := h.args()
 	in.check(err, checkWish(h.Wish))
-	in.keys = append(in.keys, h.Key, timeout(h.Key, h.Owner), wishes(h.Key), absentKey(h.Key), other)
-	in.args = append(in.args, h.Owner, scripts.RWLockChannel(h.Key), more, r.lockerID, millis(h.Wish))
+	in.keys = append(in.keys, h.Key, timeout(h.Key, h.Owner), wishes(h.Key), absentKey(h.Key), tombstoneOrCounter)
+	in.args = append(in.args, h.Owner, scripts.RWLockChannel(h.Key), tombstoneOrFence, r.lockerID, millis(h.Wish))
 	return in
 }
 

@@ -36,7 +36,7 @@ func TestG1_ReadersShareAndAWriterIsAlone(t *testing.T) {
 // What Redis has of a lock is Redisson's, but for a writer's timeout key and for labels.
 func TestLayoutOfReadWriteLocks(t *testing.T) {
 	s, _ := start(t)
-	n := NewRedisWith(s.Client(t), RedisSettings{Label: "host/1"})
+	n := NewRedis(s.Client(t), RedisSettings{Label: "host/1"})
 	rw := NewRWLock(n, clientA)
 	for key, braced := range map[string]string{"k": "{k}", "{a}b": "{a}b"} {
 		s.Do(t, "FLUSHALL")

@@ -57,7 +57,7 @@ func (p *Semaphore) AcquireEach(ctx context.Context, asks []AcquireRequest, resu
 func (p *Semaphore) acquireInput(in input, a AcquireRequest) input {
 	in.check(checkHold(a.Owner, a.Lease))
 	in.keys = append(in.keys, a.Key, permitRecord(a.Key), tombstone(a.Key, a.Owner))
-	in.args = append(in.args, a.Owner, millis(a.Lease), p.text, p.redis.one)
+	in.args = append(in.args, a.Owner, millis(a.Lease), p.text, p.redis.oneEntry)
 	return in
 }
 
@@ -72,9 +72,10 @@ func (p *Semaphore) ReleaseEach(ctx context.Context, holds []ReleaseRequest, res
 }
 
 func (p *Semaphore) releaseInput(in input, h ReleaseRequest) input {
-	other, _, more, err := h.args()
+	tombstoneOrCounter, _, tombstoneOrFence, err := h.args()
 	in.check(err)
-	in.keys, in.args = append(in.keys, h.Key, permitRecord(h.Key), other), append(in.args, h.Owner, scripts.SemaphoreChannel(h.Key), more)
+	in.keys = append(in.keys, h.Key, permitRecord(h.Key), tombstoneOrCounter)
+	in.args = append(in.args, h.Owner, scripts.SemaphoreChannel(h.Key), tombstoneOrFence)
 	return in
 }
 

@@ -11,7 +11,7 @@ import (
 // permitted3 is a server with keys that have three permits, and label as the owners' label.
 func permitted3(t *testing.T) (*redistest.Server, *Semaphore) {
 	s := redistest.Start(t)
-	return s, NewSemaphore(NewRedisWith(s.Client(t), RedisSettings{Label: "label"}), 3)
+	return s, NewSemaphore(NewRedis(s.Client(t), RedisSettings{Label: "label"}), 3)
 }
 
 // takes has owners take permits of the key k.

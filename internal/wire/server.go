@@ -15,7 +15,7 @@ func (r *Redis) EvictionPolicy(ctx context.Context) (policy string, err error) {
 		return r.info(ctx, "memory", "maxmemory_policy")
 	}
 	for _, node := range r.client.Nodes() {
-		one, failed := NewRedis(node).info(ctx, "memory", "maxmemory_policy")
+		one, failed := NewRedis(node, RedisSettings{}).info(ctx, "memory", "maxmemory_policy")
 		if failed != nil {
 			err = failed
 		} else if policy == "" || !Evicts(policy) {

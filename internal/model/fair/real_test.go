@@ -37,7 +37,7 @@ type modelReal struct {
 func newModelReal(t *testing.T, x *modelRules) *modelReal {
 	r := &modelReal{t: t, rules: x, server: redistest.Start(t), heard: make(chan rueidis.PubSubMessage, 16)}
 	client := r.server.Client(t)
-	r.redis = wire.NewRedis(client)
+	r.redis = wire.NewRedis(client, wire.RedisSettings{})
 	for c := range r.fairs {
 		r.uuids[c] = fmt.Sprintf("3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a0%d", c)
 		r.fairs[c] = wire.NewFair(r.redis, wire.FairSettings{

@@ -36,7 +36,7 @@ type modelReal struct {
 
 func newModelReal(t *testing.T, x *modelRules) *modelReal {
 	s := redistest.Start(t, "--enable-debug-command", "yes")
-	return &modelReal{t: t, rules: x, server: s, redis: wire.NewRedis(s.Client(t))}
+	return &modelReal{t: t, rules: x, server: s, redis: wire.NewRedis(s.Client(t), wire.RedisSettings{})}
 }
 
 func (r *modelReal) context() context.Context {
