@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -13,7 +14,8 @@ import (
 
 // Several keys, all or nothing. LockAll takes them one after another in an order that is
 // the same in every process, so calls with overlapping sets never wait for each other in a
-// circle, and no waiter is overtaken in a fair queue.
+// circle, and no waiter is overtaken in a fair queue. The files lockall*.go know no quorum; the
+// others of this package are of its Locker.
 
 // DoAll takes all keys as [LockAll] does, runs f with a context that is bound to all of
 // their leases, and unlocks, even when f panics or ends its goroutine. If the keys were not
@@ -112,6 +114,7 @@ func lockAll(ctx context.Context, keys KeySet, wait time.Duration, opts []holdfa
 	return c.set, nil
 }
 
+// choose sets what the options say about all waits together, and leaves the others to each key.
 func (c *locking) choose(opts []holdfast.LockOption) error {
 	o, err := holdfast.NewLockOptions(opts...)
 	if err != nil {
@@ -128,15 +131,10 @@ func (c *locking) choose(opts []holdfast.LockOption) error {
 			return errs.Invalid("WaitAtMost: %v is negative", c.wait)
 		}
 	}
-	if o.FixedLease != nil {
-		c.opts = append(c.opts, holdfast.FixedLease(*o.FixedLease))
-	}
-	if o.MaxHold != nil {
-		c.opts = append(c.opts, holdfast.MaxHold(*o.MaxHold))
-	}
-	if o.Label != nil {
-		c.opts = append(c.opts, holdfast.Label(*o.Label))
-	}
+	c.opts = slices.DeleteFunc(slices.Clone(opts), func(opt holdfast.LockOption) bool {
+		one, _ := holdfast.NewLockOptions(opt)
+		return one.WaitAtMost != nil
+	})
 	return nil
 }
 
