@@ -225,21 +225,12 @@ type Waiter struct {
 
 // Queue returns the waiters of key, in order, the dead included.
 func (f *Fair) Queue(ctx context.Context, key string) ([]Waiter, error) {
-	values, err := array(f.redis.invoke(ctx, fairQueue, 2, queue(key), names.Of(names.HeartbeatsPrefix, key)))
-	if err != nil || len(values)%3 != 0 {
-		return nil, unexpected(err)
+	reply := fieldsOf(f.redis.invoke(ctx, fairQueue, 2, queue(key), names.Of(names.HeartbeatsPrefix, key)))
+	waiters := make([]Waiter, 0, len(reply.rest)/3)
+	for reply.more() {
+		waiters = append(waiters, Waiter{reply.text(), reply.integer(0, 1) == 1, reply.text()})
 	}
-	waiters := make([]Waiter, len(values)/3)
-	for i := range waiters {
-		owner, wrong := values[3*i].ToString()
-		alive, err := parseBool(values[3*i+1], wrong)
-		label, wrong := values[3*i+2].ToString()
-		if err != nil || wrong != nil {
-			return nil, errReply
-		}
-		waiters[i] = Waiter{owner, alive, label}
-	}
-	return waiters, nil
+	return result(reply, waiters)
 }
 
 // Inbox returns the channel on which the client receives its grants of key. Scripts make

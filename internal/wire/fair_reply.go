@@ -60,28 +60,26 @@ func grantOf(text string) (Grant, bool) {
 	return g, true
 }
 
-func parseGrant(m rueidis.RedisMessage, err error) (Grant, error) {
-	if err != nil {
-		return Grant{}, err
-	}
-	text, err := m.ToString()
-	if err != nil {
-		return Grant{}, errReply
-	}
+// grant reads a grant; "": none.
+func (f *fields) grant() Grant {
+	text := f.text()
 	g, ok := grantOf(text)
 	if !ok && text != "" {
-		return Grant{}, errReply
+		f.refuse()
 	}
-	return g, nil
+	return g
 }
+
+func (f *fields) place() int { return int(f.integer(0, math.MaxInt32)) }
 
 func parsePassed(m rueidis.RedisMessage, err error) (FairReply, error) {
 	if err != nil {
 		return FairReply{}, err
 	}
 	if m.IsString() {
-		g, err := parseGrant(m, nil)
-		if err != nil || g.Owner == "" {
+		text, _ := m.ToString()
+		g, ok := grantOf(text)
+		if !ok {
 			return FairReply{}, errReply
 		}
 		return FairReply{Ours: true, Grant: g}, nil
@@ -104,47 +102,27 @@ func parseConfirmed(m rueidis.RedisMessage, err error) (AcquireReply, error) {
 // leastAhead is how far scores lie ahead where no Java waiter is near.
 const leastAhead = 30 * time.Second
 
-func placeOf(m rueidis.RedisMessage) (int, error) {
-	n, err := integer(m, nil)
-	if err != nil || n < 0 || n > math.MaxInt32 {
-		return 0, errReply
-	}
-	return int(n), nil
-}
-
 func parseEntered(m rueidis.RedisMessage, err error, owners int) (EnterReply, error) {
 	if err == nil && m.IsInt64() { // the commonest reply: all wait
-		place, err := placeOf(m)
-		if err != nil {
-			return EnterReply{}, err
-		}
-		return EnterReply{Ahead: leastAhead, Place: place, States: slices.Repeat([]OwnerState{Waiting}, owners)}, nil
-	}
-	values, err := array(m, err)
-	if err != nil || len(values) != 4+owners {
-		return EnterReply{}, unexpected(err)
-	}
-	java, err := integer(values[0], nil)
-	ahead, err := integer(values[1], err)
-	if err != nil || java < 0 || java > 2 || ahead < 0 || ahead > maxLease.Milliseconds() {
-		return EnterReply{}, errReply
-	}
-	e := EnterReply{Java: java > 0, HeartbeatSoon: java == 2, Ahead: time.Duration(ahead) * time.Millisecond}
-	if e.Grant, err = parseGrant(values[2], nil); err != nil {
-		return EnterReply{}, err
-	}
-	if e.Place, err = placeOf(values[3]); err != nil {
-		return EnterReply{}, err
-	}
-	e.States = make([]OwnerState, owners)
-	for i, v := range values[4:] {
-		state, err := integer(v, nil)
-		if err != nil || state != int64(Waiting) && state != int64(Holding) && state != int64(Gone) {
+		place, _ := m.ToInt64()
+		if place < 0 || place > math.MaxInt32 {
 			return EnterReply{}, errReply
 		}
-		e.States[i] = OwnerState(state)
+		return EnterReply{Ahead: leastAhead, Place: int(place), States: slices.Repeat([]OwnerState{Waiting}, owners)}, nil
 	}
-	return e, nil
+	f := fieldsOf(m, err)
+	java := f.integer(0, 2)
+	e := EnterReply{
+		Java: java > 0, HeartbeatSoon: java == 2, Ahead: time.Duration(f.integer(0, maxLease.Milliseconds())) * time.Millisecond,
+		Grant: f.grant(), Place: f.place(), States: make([]OwnerState, owners),
+	}
+	for i := range e.States {
+		e.States[i] = OwnerState(f.integer(int64(Gone), int64(Waiting)))
+		if e.States[i] == -1 { // there is no such state
+			f.refuse()
+		}
+	}
+	return result(f, e)
 }
 
 func parseHeartbeatReply(m rueidis.RedisMessage, owners int) HeartbeatReply {
@@ -152,30 +130,15 @@ func parseHeartbeatReply(m rueidis.RedisMessage, owners int) HeartbeatReply {
 		text, _ := m.ToString()
 		return HeartbeatReply{Err: refusedAs(text)}
 	}
-	values, err := array(m, nil)
-	if err != nil || len(values) < 4 {
-		return HeartbeatReply{Err: errReply}
+	f := fieldsOf(m, nil)
+	h := HeartbeatReply{HeartbeatSoon: f.integer(1, 2) == 2, Grant: f.grant(), Place: f.place(), Label: f.text()}
+	if h.Place > 0 && owners == 0 {
+		f.refuse()
 	}
-	status, err := integer(values[0], nil)
-	if err != nil || status < 1 || status > 2 {
-		return HeartbeatReply{Err: errReply}
+	for f.more() {
+		h.Absent = append(h.Absent, int(f.integer(1, int64(owners)))-1)
 	}
-	h := HeartbeatReply{HeartbeatSoon: status == 2}
-	if h.Grant, err = parseGrant(values[1], nil); err != nil {
-		return HeartbeatReply{Err: err}
-	}
-	if h.Place, err = placeOf(values[2]); err != nil || h.Place > 0 && owners == 0 {
-		return HeartbeatReply{Err: errReply}
-	}
-	if h.Label, err = values[3].ToString(); err != nil {
-		return HeartbeatReply{Err: errReply}
-	}
-	for _, v := range values[4:] {
-		i, err := integer(v, nil)
-		if err != nil || i < 1 || i > int64(owners) {
-			return HeartbeatReply{Err: errReply}
-		}
-		h.Absent = append(h.Absent, int(i)-1)
-	}
+	h, err := result(f, h)
+	h.Err = err
 	return h
 }

@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -117,37 +118,29 @@ func (r *Redis) CheckVote(ctx context.Context, vote *Vote, d Deployment) (s Stan
 }
 
 func parseStanding(m rueidis.RedisMessage, err error) (Standing, error) {
-	values, err := array(m, err)
-	if err != nil || len(values) != 7 {
-		return Standing{}, unexpected(err)
+	f := fieldsOf(m, err)
+	s := Standing{RunID: f.text(), Version: f.text(), Policy: f.text()}
+	replID, marker := f.text(), f.text()
+	s.Remaining = time.Duration(f.integer(-1, 2*maxLease.Milliseconds())) * time.Millisecond
+	s.Marked = f.integer(math.MinInt64, math.MaxInt64) == 1
+	if s, err = result(f, s); err != nil {
+		return s, err
 	}
-	var text [5]string
-	for i := range text {
-		if text[i], err = values[i].ToString(); err != nil {
-			return Standing{}, errReply
-		}
-	}
-	left, err := integer(values[5], nil)
-	written, err := integer(values[6], err)
-	if err != nil || left < -1 || left > 2*maxLease.Milliseconds() {
-		return Standing{}, errReply
-	}
-	s := Standing{RunID: text[0], Version: text[1], Policy: text[2], Marked: written == 1, Remaining: time.Duration(left) * time.Millisecond}
 	if s.RunID == "" { // no marker names its boot
 		s.Remaining = -1
 	}
-	if s.RunID == "" || text[4] == "" {
+	if s.RunID == "" || marker == "" {
 		return s, nil
 	}
-	var run, replID, since string
+	var run, marked, since string
 	var longest int64
-	if _, err := fmt.Sscan(text[4], &s.Incarnation, &run, &replID, &since, &longest, &s.Nodes); err != nil {
+	if _, err := fmt.Sscan(marker, &s.Incarnation, &run, &marked, &since, &longest, &s.Nodes); err != nil {
 		s.Incarnation, s.Remaining = "", -1 // it is not one of ours
 		return s, nil
 	}
 	s.MaxLease = time.Duration(longest) * time.Millisecond
 	if s.Remaining == 0 {
-		s.Vote = newVote(text[4], text[3])
+		s.Vote = newVote(marker, replID)
 		s.Vote.runID = s.RunID
 	}
 	return s, nil

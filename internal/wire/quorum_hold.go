@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -99,26 +100,17 @@ func parseNodeReply(m rueidis.RedisMessage) (r NodeReply, err error) {
 		r.AcquireReply, err = parseAcquired(m, nil)
 		return r, err
 	}
-	values, _ := m.ToArray()
-	switch len(values) {
-	case 2:
-		held, err := parseAcquired(values[0], nil)
-		holder, bad := values[1].ToString()
-		if err != nil || bad != nil || held.Remaining == 0 {
-			return NodeReply{}, errReply
-		}
-		return NodeReply{AcquireReply: held, Holder: holder}, nil
-	case 3:
-		status, err := integer(values[0], nil)
-		counter, err := integer(values[1], err)
-		clock, err := integer(values[2], err)
-		if err != nil || status != 0 || counter < 0 || clock < 1 {
-			return NodeReply{}, errReply
-		}
-		r.OK, r.FenceSource = true, FenceSource{counter, clock}
-		return r, nil
+	f := fieldsOf(m, nil)
+	if len(f.rest) == 3 {
+		f.integer(0, 0)
+		r.OK, r.FenceSource = true, FenceSource{f.integer(0, math.MaxInt64), f.integer(1, math.MaxInt64)}
+		return result(f, r)
 	}
-	return NodeReply{}, errReply
+	if r.AcquireReply, err = parseAcquired(f.next(), nil); err != nil || r.Remaining == 0 {
+		f.refuse()
+	}
+	r.Holder = f.text()
+	return result(f, r)
 }
 
 // RenewVoted does what [Redis.Renew] does on a node of a quorum. counts reports whether its

@@ -73,17 +73,10 @@ func parseFenced(m rueidis.RedisMessage, err error) (AcquireReply, error) {
 
 // parseNumbers reads a hold with its fence numbers: {held, first, last}.
 func parseNumbers(m rueidis.RedisMessage, held int64) (AcquireReply, error) {
-	values, err := array(m, nil)
-	if err != nil || len(values) != 3 {
-		return AcquireReply{}, errReply
-	}
-	status, err := integer(values[0], nil)
-	first, err := integer(values[1], err)
-	last, err := integer(values[2], err)
-	if err != nil || status != held || first < 1 || last < first {
-		return AcquireReply{}, errReply
-	}
-	return AcquireReply{OK: true, Fence: first, FenceEnd: last}, nil
+	f := fieldsOf(m, nil)
+	f.integer(held, held)
+	first := f.integer(1, math.MaxInt64)
+	return result(f, AcquireReply{OK: true, Fence: first, FenceEnd: f.integer(first, math.MaxInt64)})
 }
 
 func parseReleased(m rueidis.RedisMessage, err error) (ReleaseReply, error) {
@@ -149,55 +142,38 @@ func parseAnswers(values []rueidis.RedisMessage, answers []watchdog.Answer) (err
 		} else {
 			answers[i] = watchdog.NotOurs
 		}
-		if err == nil {
-			err = e
-		}
+		err = cmp.Or(err, e)
 	}
 	return err
 }
 
 func parseStatus(m rueidis.RedisMessage, err error) (holdfast.Status, error) {
-	values, err := array(m, err)
-	if err != nil {
-		return holdfast.Status{}, err
+	f := fieldsOf(m, err)
+	if len(f.rest) == 0 {
+		return holdfast.Status{}, f.err
 	}
-	return statusOf(values)
+	return result(f, f.status())
 }
 
-func statusOf(values []rueidis.RedisMessage) (holdfast.Status, error) {
-	if len(values) == 0 {
-		return holdfast.Status{}, nil
+func (f *fields) status() holdfast.Status {
+	s := holdfast.Status{Held: true, Owner: f.text(), Entries: int(f.integer(math.MinInt32, math.MaxInt32))}
+	left, err := remaining(f.integer(math.MinInt64, math.MaxInt64))
+	if err != nil || s.Owner == "" {
+		f.refuse()
 	}
-	if len(values) != 4 {
-		return holdfast.Status{}, errReply
-	}
-	owner, err := values[0].ToString()
-	entries, err := integer(values[1], err)
-	left, err := integer(values[2], err)
-	label, bad := values[3].ToString()
-	if err != nil || bad != nil || owner == "" || entries > math.MaxInt32 || entries < math.MinInt32 {
-		return holdfast.Status{}, errReply
-	}
-	s := holdfast.Status{Held: true, Owner: owner, Entries: int(entries), Label: label}
-	if s.Remaining, err = remaining(left); err != nil {
-		return holdfast.Status{}, err
-	}
-	return s, nil
+	s.Remaining, s.Label = left, f.text()
+	return s
 }
 
 // parseQueued is parseStatus with the length of the queue.
-func parseQueued(m rueidis.RedisMessage, err error) (holdfast.Status, error) {
-	values, err := array(m, err)
-	if err != nil || len(values) == 0 {
-		return holdfast.Status{}, unexpected(err)
+func parseQueued(m rueidis.RedisMessage, err error) (s holdfast.Status, _ error) {
+	f := fieldsOf(m, err)
+	waiting := f.integer(0, math.MaxInt64)
+	if len(f.rest) > 0 {
+		s = f.status()
 	}
-	waiting, err := integer(values[0], nil)
-	if err != nil || waiting < 0 {
-		return holdfast.Status{}, errReply
-	}
-	s, err := statusOf(values[1:])
 	s.Waiting = int(waiting)
-	return s, err
+	return result(f, s)
 }
 
 // remaining turns the reply of PTTL for a key that exists into a duration.
@@ -211,6 +187,61 @@ func remaining(ms int64) (time.Duration, error) {
 		return math.MaxInt64, nil
 	}
 	return time.Duration(ms) * time.Millisecond, nil
+}
+
+// fields are the elements of a reply, which is an array. They are read one after another.
+type fields struct {
+	rest []rueidis.RedisMessage
+	err  error // why there are none, or errReply if one is not as it should be
+}
+
+func fieldsOf(m rueidis.RedisMessage, err error) *fields {
+	rest, err := array(m, err)
+	return &fields{rest, err}
+}
+
+func (f *fields) refuse() { f.err = unexpected(f.err) }
+
+func (f *fields) next() (m rueidis.RedisMessage) {
+	if len(f.rest) == 0 {
+		f.refuse()
+		return m
+	}
+	m, f.rest = f.rest[0], f.rest[1:]
+	return m
+}
+
+// integer reads a number from least to most.
+func (f *fields) integer(least, most int64) int64 {
+	n, err := integer(f.next(), nil)
+	if err != nil || n < least || n > most {
+		f.refuse()
+	}
+	return n
+}
+
+func (f *fields) text() string {
+	m := f.next()
+	text, err := m.ToString()
+	if err != nil {
+		f.refuse()
+	}
+	return text
+}
+
+// more reports whether there are fields left to read.
+func (f *fields) more() bool { return f.err == nil && len(f.rest) > 0 }
+
+// result returns what was made of all fields, if they are as they should be.
+func result[T any](f *fields, made T) (T, error) {
+	if f.more() {
+		f.refuse()
+	}
+	if f.err != nil {
+		var none T
+		return none, f.err
+	}
+	return made, nil
 }
 
 func integer(m rueidis.RedisMessage, err error) (int64, error) {

@@ -114,21 +114,14 @@ func (r *RWLock) MayShare(ctx context.Context, key, owner string) (bool, error) 
 }
 
 func parseReadWrite(m rueidis.RedisMessage, err error) (holdfast.Status, error) {
-	values, err := array(m, err)
-	if err != nil || len(values) == 0 {
-		return holdfast.Status{}, err
+	f := fieldsOf(m, err)
+	if len(f.rest) == 0 {
+		return holdfast.Status{}, f.err
 	}
-	if len(values) != 6 {
-		return holdfast.Status{}, errReply
-	}
-	mode, err := values[0].ToString()
-	readers, wrong := integer(values[1], err)
-	if wrong != nil || readers < 0 || readers > math.MaxInt32 {
-		return holdfast.Status{}, errReply
-	}
-	s, err := statusOf(values[2:])
+	mode, readers := f.text(), f.integer(0, math.MaxInt32)
+	s := f.status()
 	s.Mode, s.Readers = mode, int(readers)
-	return s, err
+	return result(f, s)
 }
 
 // ForceRelease frees key from its writer and all readers; see [Redis.ForceRelease].

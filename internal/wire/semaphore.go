@@ -100,38 +100,21 @@ func parsePermit(m rueidis.RedisMessage, err error) (AcquireReply, error) {
 	if err != nil || !m.IsArray() {
 		return parseAcquired(m, err)
 	}
-	values, _ := m.ToArray()
-	if len(values) != 1 {
-		return AcquireReply{}, errReply
-	}
-	agreed, err := integer(values[0], nil)
-	if err != nil || check.Permits(int(agreed)) != nil {
-		return AcquireReply{}, errReply
-	}
-	return AcquireReply{Agreed: int(agreed)}, nil
+	f := fieldsOf(m, nil)
+	return result(f, AcquireReply{Agreed: int(f.integer(1, check.MaxPermits))})
 }
 
-func parsePermits(m rueidis.RedisMessage, err error) (holdfast.Status, error) {
-	values, err := array(m, err)
-	if err != nil || len(values)%4 != 1 {
-		return holdfast.Status{}, unexpected(err)
-	}
-	permits, err := integer(values[0], nil)
-	if err != nil || permits < 0 || permits > math.MaxInt32 {
-		return holdfast.Status{}, errReply
-	}
-	var first holdfast.Status
+func parsePermits(m rueidis.RedisMessage, err error) (first holdfast.Status, _ error) {
+	f := fieldsOf(m, err)
+	permits := int(f.integer(0, math.MaxInt32))
 	var all []holdfast.Holder
-	for values = values[1:]; len(values) > 0; values = values[4:] {
-		s, err := statusOf(values[:4])
-		if err != nil {
-			return holdfast.Status{}, err
-		}
+	for f.more() {
+		s := f.status()
 		if all == nil {
 			first = s
 		}
 		all = append(all, holdfast.Holder{Owner: s.Owner, Label: s.Label, Entries: s.Entries, Remaining: s.Remaining})
 	}
-	first.Permits, first.Holders = int(permits), all
-	return first, nil
+	first.Permits, first.Holders = permits, all
+	return result(f, first)
 }
