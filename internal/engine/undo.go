@@ -30,11 +30,7 @@ const (
 )
 
 // errHeldBack says why an acquire was not sent.
-var errHeldBack error = heldBack{errors.New("redis does not answer, and too many attempts wait to be undone")}
-
-type heldBack struct{ error }
-
-func (heldBack) Outcome() wire.Outcome { return wire.Unavailable }
+var errHeldBack = wire.Judge(errors.New("redis does not answer, and too many attempts wait to be undone"), wire.Unavailable)
 
 // undoing is a list of what is to be undone on one server, with its worker.
 type undoing struct {

@@ -41,16 +41,10 @@ func NewSemaphore(client rueidis.Client, c engine.Config, n int) (*engine.Engine
 func (p *Semaphore) Acquire(ctx context.Context, name, owner string, lease time.Duration, _ int64) (wire.AcquireReply, error) {
 	reply, err := p.acquires.do(ctx, none{}, wire.AcquireRequest{Key: name, Owner: owner, Lease: lease})
 	if err == nil && reply.Agreed != 0 {
-		return wire.AcquireReply{}, disagreed{&holdfast.PermitsError{Wanted: p.n, Agreed: reply.Agreed}}
+		return wire.AcquireReply{}, wire.Judge(&holdfast.PermitsError{Wanted: p.n, Agreed: reply.Agreed}, wire.Refused)
 	}
 	return reply, err
 }
-
-// disagreed is the error of a semaphore whose number of permits is another one. Redis has refused the call.
-type disagreed struct{ error }
-
-func (disagreed) Outcome() wire.Outcome { return wire.Refused }
-func (d disagreed) Unwrap() error       { return d.error }
 
 // Release gives back a permit, alone or in a batch.
 func (p *Semaphore) Release(ctx context.Context, h wire.ReleaseRequest) (wire.ReleaseReply, error) {

@@ -16,13 +16,6 @@ type notSent struct{ error }
 func (e notSent) Unwrap() error  { return e.error }
 func (notSent) Outcome() Outcome { return Refused }
 
-func unsent(err error) error {
-	if err == nil {
-		return nil
-	}
-	return notSent{err}
-}
-
 func refuse(format string, args ...any) error { return notSent{errs.Invalid(format, args...)} }
 
 // checkLease is [check.Lease].

@@ -18,19 +18,13 @@ import (
 
 var errTag = refuse("key has a brace but no hash tag: on a Redis Cluster, names of Redisson for its parts would be in other slots")
 
-// notAsked is why a call was not sent: something about the server is not known.
-type notAsked struct{ error }
-
-func (e notAsked) Unwrap() error  { return e.error }
-func (notAsked) Outcome() Outcome { return Unavailable }
-
-// unasked returns the error of a question without whose answer no call is sent: notAsked,
+// unasked returns the error of a question without whose answer no call is sent: Unavailable,
 // unless Redis refused the question.
 func unasked(err error) error {
 	if err = redact.Error(err); OutcomeOf(err).Final() {
 		return err
 	}
-	return notAsked{err}
+	return Judge(err, Unavailable)
 }
 
 // invokeInCluster runs s on the node that has the slot of keys. rueidis follows MOVED and ASK.
@@ -60,7 +54,7 @@ func (r *Redis) invokeInCluster(ctx context.Context, do sender, s script, keys i
 			over = true
 		}
 		if over {
-			return reply, notAsked{err}
+			return reply, Judge(err, Unavailable)
 		}
 		pause = min(2*pause, 50*time.Millisecond)
 	}

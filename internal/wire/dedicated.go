@@ -81,7 +81,8 @@ func (c *askedContext) Deadline() (time.Time, bool) {
 }
 
 // errNoConnection is why a call was not sent: nothing was done.
-var errNoConnection = notAsked{errors.New("no dedicated connection of the client came in time: the server does not answer, or the program uses all of ClientOption.BlockingPoolSize")}
+var errNoConnection = Judge(errors.New("no dedicated connection of the client came in time: the server does not answer, "+
+	"or the program uses all of ClientOption.BlockingPoolSize"), Unavailable)
 
 // borrow returns a connection, or errNoConnection when ctx ends.
 func (c *connections) borrow(ctx context.Context, client rueidis.Client) (connection, error) {

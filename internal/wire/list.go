@@ -58,7 +58,7 @@ func (r *Redis) scans(ctx context.Context, match, of string) ([]Scan, error) {
 	return scans, nil
 }
 
-var errNotKnown = notAsked{errors.New("the client does not know this master yet")}
+var errNotKnown = Judge(errors.New("the client does not know this master yet"), Unavailable)
 
 func (r *Redis) scan(server string, client rueidis.Client, match, of string) Scan {
 	return Scan{server, func(ctx context.Context, cursor uint64) (Page, error) {

@@ -43,6 +43,4 @@ func tombstone(key, owner string) string {
 // queue returns the list of owners that wait for key in order.
 func queue(key string) string { return names.Of(names.QueuePrefix, key) }
 
-// marker is the key in which a node of a quorum keeps since when it has been up
-// without a gap. It belongs to the node, not to a lock.
-const marker = names.Marker
+const marker = names.Marker // of the node, not of a lock

@@ -100,6 +100,17 @@ type judged interface {
 	Outcome() Outcome
 }
 
+// Judge returns err with that outcome.
+func Judge(err error, o Outcome) error { return judgement{err, o} }
+
+type judgement struct {
+	error
+	outcome Outcome
+}
+
+func (j judgement) Unwrap() error    { return j.error }
+func (j judgement) Outcome() Outcome { return j.outcome }
+
 // refusal is the text with which Redis refused one key of several.
 type refusal string
 

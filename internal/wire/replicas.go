@@ -35,8 +35,8 @@ func (r *Redis) onReplicas(ctx context.Context, s script, keys int, args []strin
 		answer, waited := replies[len(replies)-2], replies[len(replies)-1]
 		shortfall = nil
 		switch have, err := waited.ToInt64(); {
-		case Replied(err) && OutcomeOf(err).Final():
-			shortfall = noWait{redact.Error(err)}
+		case Replied(err) && OutcomeOf(err).Final(): // the next write would fare no better
+			shortfall = Judge(fmt.Errorf("WithReplicas: WAIT is refused: %w", redact.Error(err)), Doubtful)
 		case err != nil || have < int64(r.Replicas):
 			shortfall = notReplicated{have, r.Replicas, err}
 		}
@@ -83,11 +83,3 @@ func (e notReplicated) Error() string {
 }
 func (notReplicated) Is(target error) bool { return target == holdfast.ErrNotReplicated }
 func (notReplicated) Outcome() Outcome     { return Unknown }
-
-// noWait is why a write does not count on a server that refuses WAIT to this client. It must
-// be undone, and the next one would fare no better.
-type noWait struct{ error }
-
-func (e noWait) Error() string  { return "WithReplicas: WAIT is refused: " + e.error.Error() }
-func (e noWait) Unwrap() error  { return e.error }
-func (noWait) Outcome() Outcome { return Doubtful }

@@ -88,8 +88,8 @@ func (p *Semaphore) ForceRelease(ctx context.Context, key string) (existed bool,
 // Resize sets how many permits key has, whatever the lockers say, until nobody has used it for a
 // week. It may be repeated.
 func (p *Semaphore) Resize(ctx context.Context, key string, n int) error {
-	if err := unsent(check.Permits(n)); err != nil {
-		return err
+	if err := check.Permits(n); err != nil {
+		return notSent{err}
 	}
 	_, err := parseBool(p.redis.invoke(ctx, semaphoreResize, 2, key, permitRecord(key), decimal(int64(n)), scripts.SemaphoreChannel(key)))
 	return err
