@@ -70,7 +70,6 @@ func (ch *channel) moveTo(home *node) {
 	ch.node.update(ch)
 }
 
-// begin begins an epoch.
 func (ch *channel) begin() {
 	ch.epoch++
 	ch.notify()

@@ -23,10 +23,9 @@ func Detached[T any](ctx context.Context, c *Calls, name string, call func(conte
 
 // Detach makes a call on a goroutine of its own, which spawn starts or refuses to, and leaves
 // when ctx ends.
-func Detach[T any](ctx context.Context, spawn func(func()) error, call func(context.Context) (T, error)) (T, error) {
-	var none T
+func Detach[T any](ctx context.Context, spawn func(func()) error, call func(context.Context) (T, error)) (none T, err error) {
 	came := make(chan wire.Result[T], 1)
-	if err := spawn(func() {
+	if err = spawn(func() {
 		value, err := call(ctx)
 		came <- wire.Result[T]{Value: value, Err: err}
 	}); err != nil {

@@ -43,7 +43,6 @@ func (e *Engine) await(ctx context.Context, k *Key, w *Waiter) (*holdfast.Lease,
 	}
 }
 
-// logLongWait logs a wait that took longer than a lease.
 func (e *Engine) logLongWait(k *Key, w *Waiter) {
 	if !e.Logger.Enabled(context.Background(), slog.LevelDebug) {
 		return
@@ -90,7 +89,6 @@ func (e *Engine) handOut(ctx context.Context, lease *holdfast.Lease) (*holdfast.
 	return nil, errs.WithWait(ctx, holdfast.ErrNotAcquired)
 }
 
-// unlockLater unlocks a lease in the background.
 func (e *Engine) unlockLater(lease *holdfast.Lease) {
 	e.With(e.Prefix+lease.Key(), func(*Key) { // otherwise Close releases it
 		e.Calls.Background(func() { _ = lease.Unlock(context.Background()) })

@@ -140,7 +140,6 @@ func (k *Key) HeldBy(owner string) bool {
 // Releasing reports whether a hold of the key is being released.
 func (k *Key) Releasing() bool { return k.releasing != nil }
 
-// released notes that a hold is no longer being released.
 func (k *Key) released(h *Hold) {
 	if k.releasing == h {
 		k.releasing = nil

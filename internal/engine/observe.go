@@ -128,7 +128,6 @@ func (o *observer) tell(event func()) {
 	}
 }
 
-// call calls a function of the observer.
 func (o *observer) call(f func()) {
 	if o.late.Load() {
 		return

@@ -13,23 +13,21 @@ import (
 
 // Call runs f with a bounded context that also ends with the caller's, and with the name of
 // key. Close waits for it. Errors name the call by what.
-func Call[T any](caller context.Context, e *Engine, what, key string, f func(ctx context.Context, name string) (T, error)) (_ T, err error) {
+func Call[T any](caller context.Context, e *Engine, what, key string, f func(context.Context, string) (T, error)) (none T, err error) {
 	defer func() { err = errs.Of(what, key, err) }()
 	name, err := e.nameOf(key)
 	if err != nil {
-		var none T
 		return none, err
 	}
 	return call(caller, e, name, func(ctx context.Context) (T, error) { return f(ctx, name) })
 }
 
 // call is Call for the key of a name, or "" for several keys.
-func call[T any](caller context.Context, e *Engine, name string, f func(context.Context) (T, error)) (T, error) {
-	var none T
+func call[T any](caller context.Context, e *Engine, name string, f func(context.Context) (T, error)) (none T, err error) {
 	if caller.Err() != nil {
 		return none, errs.DoneBefore(caller)
 	}
-	err := holdfast.ErrClosed
+	err = holdfast.ErrClosed
 	e.With(name, func(*Key) {
 		e.Calls.Begin()
 		err = nil

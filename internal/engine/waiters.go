@@ -182,7 +182,6 @@ func (k *Key) Fail(why func(*Waiter) error) {
 	}
 }
 
-// full reports whether the key has as many waiters as it may have.
 func (k *Key) full() bool {
 	most := k.engine.MaxWaiters
 	return most > 0 && k.Waiting() >= most

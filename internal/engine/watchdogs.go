@@ -20,7 +20,6 @@ func newWatchdogs(config watchdog.Config[*Hold]) watchdogs {
 	return watchdogs{config: config, first: watchdog.New(config), others: make(map[string]*watchdog.Watchdog[*Hold])}
 }
 
-// of returns the watchdog of a server.
 func (ws *watchdogs) of(server string) *watchdog.Watchdog[*Hold] {
 	if server == "" {
 		return ws.first

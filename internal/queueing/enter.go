@@ -60,7 +60,6 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 	q.onEnterReply(reply, start, list)
 }
 
-// onEnterReply handles the reply to enter.
 func (q *queue) onEnterReply(reply wire.EnterReply, start time.Time, list []*ticket) {
 	q.retry = loop.Backoff{}
 	if time.Since(start) > q.discipline.config.WaiterTTL/2 {
@@ -95,7 +94,6 @@ func (t *ticket) Enter(ctx context.Context) {
 	t.queue.enter(bounded, []*ticket{t})
 }
 
-// noteState notes the state of a ticket after a call to enter.
 func (q *queue) noteState(t *ticket, state wire.OwnerState) {
 	if t.w == nil { // already granted or given up
 		return

@@ -90,7 +90,6 @@ func (q *queue) trusted(t *ticket, g wire.Grant) bool {
 		(g.Fence > 0 || !e.Fencing) // if Redis could not count, the confirmation says why
 }
 
-// grant makes a waiter the holder.
 func (q *queue) grant(t *ticket, g wire.Grant) {
 	w, terms := t.w, engine.Terms{Lease: g.Lease}
 	if planted.TrustFromGrant {

@@ -64,7 +64,6 @@ func (q *queue) checkInbox(now time.Time) {
 // Without it, heartbeats must find the grants.
 func (q *queue) patience() time.Time { return q.opened.Add(time.Second) }
 
-// over reports whether the queue is no longer needed.
 func (q *queue) over(now time.Time) bool {
 	if q.key.FirstWaiter() != nil || len(q.tickets) > 0 || len(q.leaving) > 0 || q.entering > 0 {
 		return false

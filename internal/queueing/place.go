@@ -7,7 +7,6 @@ import "github.com/holdfast-go/holdfast/internal/wire"
 // before have gone. The place of another waiter may be too high until then: no message says that
 // a waiter between two of this locker has given up.
 
-// notePlaces notes the places of tickets that have entered.
 func (q *queue) notePlaces(list []*ticket, reply wire.EnterReply) {
 	for i, at := len(list)-1, reply.Place; i >= 0 && at > 0; i-- {
 		if reply.States[i] == wire.Waiting && list[i].owner != reply.Grant.Owner {

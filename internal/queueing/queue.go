@@ -90,7 +90,6 @@ func queueOf(k *engine.Key) *queue {
 	return q
 }
 
-// newTicket gives w a ticket.
 func (q *queue) newTicket(w *engine.Waiter) *ticket {
 	t := &ticket{queue: q, w: w}
 	w.State = t

@@ -66,7 +66,6 @@ func (r *Redis) AcquireEach(ctx context.Context, f Fencing, asks []AcquireReques
 	return runEach(ctx, r, acquire, asks, func(in input, a AcquireRequest) input { return r.acquireInput(in, s, a) }, results, s.parse)
 }
 
-// acquireInput adds to the input what acquire is sent.
 func (r *Redis) acquireInput(in input, s sentFencing, a AcquireRequest) input {
 	in.check(checkHold(a.Owner, a.Lease))
 	in.keys, in.args = append(in.keys, a.Key, tombstone(a.Key, a.Owner)), append(in.args, a.Owner, millis(a.Lease), r.oneEntry)

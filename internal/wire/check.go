@@ -18,7 +18,6 @@ func (notSent) Outcome() Outcome { return Refused }
 
 func refuse(format string, args ...any) error { return notSent{errs.Invalid(format, args...)} }
 
-// checkLease is [check.Lease].
 func checkLease(d time.Duration) error {
 	if err := check.Lease(d); err != nil {
 		return refuse("lease: %w", err)

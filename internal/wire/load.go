@@ -19,7 +19,6 @@ type script struct {
 // sources are the texts of all scripts by their names; immutable.
 var sources = scripts.Scripts()
 
-// load returns the script with the name.
 func load(name string) script {
 	text, known := sources[name]
 	if !known {

@@ -55,7 +55,6 @@ func (r *Redis) ReleaseEach(ctx context.Context, holds []ReleaseRequest, results
 	return runEach(ctx, r, release, holds, releaseInput, results, parseReleased)
 }
 
-// releaseInput adds to the input what release is sent.
 func releaseInput(in input, h ReleaseRequest) input {
 	tombstoneOrCounter, channel, tombstoneOrFence, err := h.args()
 	in.check(err)

@@ -233,12 +233,11 @@ func (f *fields) text() string {
 func (f *fields) more() bool { return f.err == nil && len(f.rest) > 0 }
 
 // result returns what was made of all fields, if they are as they should be.
-func result[T any](f *fields, made T) (T, error) {
+func result[T any](f *fields, made T) (none T, _ error) {
 	if f.more() {
 		f.refuse()
 	}
 	if f.err != nil {
-		var none T
 		return none, f.err
 	}
 	return made, nil
