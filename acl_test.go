@@ -94,10 +94,13 @@ func asShop(o *rueidis.ClientOption) { o.Username, o.Password = "shop", "secret"
 // opener opens a locker on the Redis of a client.
 type opener func(rueidis.Client) (locktest.Locker, error)
 
-// pair opens two lockers that want the same keys.
-type pair struct{ here, there opener }
+// pair opens two lockers that want the same keys. rights begin the lines of docs/acl.md that it needs beside the first.
+type pair struct {
+	here, there opener
+	rights      []string
+}
 
-func twice(open opener) pair { return pair{open, open} }
+func twice(open opener, rights ...string) pair { return pair{open, open, rights} }
 
 // onOneRedis are pairs of each kind that works on the Redis of one client.
 var onOneRedis = map[string]pair{
@@ -106,12 +109,12 @@ var onOneRedis = map[string]pair{
 	}),
 	"fair": twice(func(c rueidis.Client) (locktest.Locker, error) {
 		return fair.New(c, holdfast.WithLease(shortLease), fair.WithWaiterTTL(5*time.Second), holdfast.WithFencing())
-	}),
+	}, ofFair),
 	"semaphore": twice(func(c rueidis.Client) (locktest.Locker, error) {
 		return semaphore.New(c, 1, holdfast.WithLease(shortLease))
-	}),
-	"rwlock, readers wait": {openWriter, openReader},
-	"rwlock, writers wait": {openReader, openWriter},
+	}, ofSemaphore),
+	"rwlock, readers wait": {openWriter, openReader, []string{ofReadWrite}},
+	"rwlock, writers wait": {openReader, openWriter, []string{ofReadWrite}},
 }
 
 func openWriter(c rueidis.Client) (locktest.Locker, error) {
@@ -158,20 +161,11 @@ func TestF32_ACLUserOfAClusterIsRefusedNothing(t *testing.T) {
 	kinds := maps.Clone(onOneRedis)
 	kinds["fair without shard channels"] = twice(func(c rueidis.Client) (locktest.Locker, error) {
 		return fair.New(c, holdfast.WithLease(shortLease), fair.WithWaiterTTL(5*time.Second), holdfast.WithShardedPubSub(false))
-	})
+	}, ofFair)
 	for name, both := range kinds {
 		t.Run(name, func(t *testing.T) {
-			words := []string{ofCluster}
-			switch {
-			case strings.HasPrefix(name, "fair"):
-				words = append(words, ofFair)
-			case name == "semaphore":
-				words = append(words, ofSemaphore)
-			case strings.HasPrefix(name, "rwlock"):
-				words = append(words, ofReadWrite)
-			}
 			for _, s := range masters {
-				s.Do(t, aclUser(t, words...)...)
+				s.Do(t, aclUser(t, append(both.rights, ofCluster)...)...)
 			}
 			here, there := openTwo(t, both, c.Client(t, asShop), c.Client(t, asShop))
 			key := "sku:{42} " + name

@@ -265,16 +265,4 @@ func TestOnPlace(t *testing.T) {
 	})
 }
 
-func TestFencesAreOneRowOverAllLockers(t *testing.T) {
-	bubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.Locker) {
-		last := int64(0)
-		for _, locker := range []*holdfasttest.Locker{l, l.Another(), l} {
-			lease := locktest.Lock(t, locker, ctx, "k")
-			require.Greater(t, lease.Fence(), last)
-			last = lease.Fence()
-			require.NoError(t, lease.Unlock(ctx))
-		}
-	}, holdfast.WithFencing())
-}
-
 func nothing(context.Context) error { return nil }

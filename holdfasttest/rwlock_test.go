@@ -15,25 +15,19 @@ import (
 	"github.com/holdfast-go/holdfast/internal/locktest/contract"
 )
 
-func openRWLock(o locktest.Options) (*holdfasttest.RWLock, error) {
-	return holdfasttest.NewRWLock(locktest.Options{
-		Lease: o.Lease, Fencing: o.Fencing, MaxHold: o.MaxHold, MaxWaiters: o.MaxWaiters, MaxOutage: o.MaxOutage,
-	})
-}
-
 // writers and readers adapt the halves of the double.
 var (
 	writers = locktest.Kind{
 		Name: "holdfasttest writers", ReadWrite: true,
 		New: func(_ rueidis.Client, o locktest.Options) (locktest.Locker, error) {
-			return locktest.Opens(openRWLock(o))
+			return locktest.Opens(holdfasttest.NewRWLock(known(o)))
 		},
 		Another: func(l locktest.Locker) locktest.Locker { return l.(*holdfasttest.RWLock).Another() },
 	}
 	readers = locktest.Kind{
 		Name: "holdfasttest readers", ReadWrite: true, Shared: true,
 		New: func(_ rueidis.Client, o locktest.Options) (locktest.Locker, error) {
-			l, err := openRWLock(o)
+			l, err := holdfasttest.NewRWLock(known(o))
 			if err != nil {
 				return nil, err
 			}

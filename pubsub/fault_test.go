@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -228,20 +227,21 @@ func TestF15_CloseIsPromptWhileADialHangs(t *testing.T) {
 // A server whose disk fails, that has lost its master, or that a script blocks, refuses even PING. That ends neither live
 // subscriptions nor the process: rueidis panics when it happens to an UNSUBSCRIBE, or to the PING that goes along with it.
 func TestServerRefusesPing(t *testing.T) {
-	for refusal, how := range map[string]struct {
+	for name, how := range map[string]struct {
+		code       string
 		begin, end func(t *testing.T, srv *redistest.Server)
 	}{
-		"F27 MISCONF": {begin: func(t *testing.T, srv *redistest.Server) {
+		"F27 MISCONF": {code: "MISCONF", begin: func(t *testing.T, srv *redistest.Server) {
 			srv.Do(t, "CONFIG", "SET", "save", "3600 1000000")
 			require.NoError(t, os.Mkdir(filepath.Join(srv.Dir(), "dump.rdb"), 0o700)) // no place for a snapshot
 			srv.Do(t, "BGSAVE")
 		}, end: func(t *testing.T, srv *redistest.Server) { srv.Do(t, "CONFIG", "SET", "save", "") }},
-		"F27 MASTERDOWN": {begin: func(t *testing.T, srv *redistest.Server) {
+		"F27 MASTERDOWN": {code: "MASTERDOWN", begin: func(t *testing.T, srv *redistest.Server) {
 			redistest.NeedRedis7(t, "it answers PING without its master")
 			srv.Do(t, "CONFIG", "SET", "replica-serve-stale-data", "no")
 			srv.Do(t, "REPLICAOF", "127.0.0.1", "1")
 		}, end: func(t *testing.T, srv *redistest.Server) { srv.Do(t, "REPLICAOF", "NO", "ONE") }},
-		"F29 BUSY": {begin: func(t *testing.T, srv *redistest.Server) {
+		"F29 BUSY": {code: "BUSY", begin: func(t *testing.T, srv *redistest.Server) {
 			srv.Do(t, "CONFIG", "SET", "lua-time-limit", "200") // busy-reply-threshold since Redis 7
 			hung := make(chan struct{})
 			go func() {
@@ -251,16 +251,15 @@ func TestServerRefusesPing(t *testing.T) {
 			t.Cleanup(func() { <-hung })
 		}},
 	} {
-		t.Run(refusal, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			bothProtocols(t, func(t *testing.T, srv *redistest.Server, speak func(*rueidis.ClientOption)) {
 				client := srv.Client(t, speak)
 				s := open(t, client, patient)
 				kept, dropped := s.Subscribe("kept"), s.Subscribe("dropped")
 				awaitLive(t, kept, dropped)
 				how.begin(t, srv)
-				code := strings.Fields(refusal)[1]
 				locktest.Await(t, func() bool {
-					return hasCode(client.Do(t.Context(), client.B().Arbitrary("PING").Build()).Error(), code)
+					return hasCode(client.Do(t.Context(), client.B().Arbitrary("PING").Build()).Error(), how.code)
 				})
 				dropped.Close()
 				require.Never(t, func() bool { return !kept.State().Live }, 200*time.Millisecond, 10*time.Millisecond)

@@ -8,30 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestG3_NotOursEndsOneOfABatchAtOnce(t *testing.T) {
-	const lost = 4
-	inBubble(t, func(c attempt) {
-		time.Sleep(time.Second)
-		c.all(Renewed)
-		for i, h := range c.holds {
-			if h.id == lost {
-				c.answers[i] = NotOurs
-			}
-		}
-	}, func(t *testing.T, r *harness) {
-		holds := r.take(10, 0)
-		pass(lease/3 + time.Second)
-		require.Len(t, r.made(), 1)
-		r.ended(holds[lost], ErrNotOurs, lease/3+time.Second)
-		require.False(t, r.Forget(holds[lost]))
-		pass(3 * lease)
-		for _, h := range holds {
-			require.Equal(t, h.id != lost, h.Alive())
-		}
-		require.Len(t, r.starts(holds[lost]), 1)
-	})
-}
-
 func TestG3_SilenceIsRetriedWithJitterUntilTheDeadline(t *testing.T) {
 	first := map[time.Duration]bool{}
 	for range 50 {
@@ -129,25 +105,6 @@ func TestG9_HungCallIsGivenUpAtItsLimit(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestLateYesOfAnOldCallDoesNotHastenTheNextRenewal(t *testing.T) {
-	inBubble(t, func(c attempt) {
-		if c.n == 0 {
-			<-c.hang
-		}
-		c.all(Renewed)
-	}, func(t *testing.T, r *harness) {
-		h := r.hold(Terms{})
-		pass(lease/3 + limit + lease/40)
-		at := r.starts(h)
-		require.Len(t, at, 2)
-		r.lives(h, at[1]+trusted)
-		r.answer()
-		r.lives(h, at[1]+trusted)
-		pass(lease / 3)
-		require.Equal(t, at[1]+lease/3, r.starts(h)[2])
-	})
 }
 
 func TestG2_DeadlinesAreKeptWhenEveryCallHangs(t *testing.T) {

@@ -99,29 +99,3 @@ func TestTheSchedulerIsNotWokenForNothing(t *testing.T) {
 		require.Len(t, r.made(), 1)
 	})
 }
-
-func TestNothingIsKeptOfAHoldThatIsGone(t *testing.T) {
-	const forgotten, lost = 0, 1
-	inBubble(t, func(c attempt) {
-		<-c.hang
-		for i, h := range c.holds {
-			if h.id == lost {
-				c.answers[i] = NotOurs
-			}
-		}
-	}, func(t *testing.T, r *harness) {
-		holds := r.take(2, 0)
-		pass(lease / 3)
-		r.Forget(holds[forgotten])
-		pass(lease / 6)
-		r.mu.Lock()
-		require.Len(t, r.queue.items, 1, "the one that is to be tried again")
-		r.mu.Unlock()
-		r.answer()
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		require.Empty(t, r.queue.items)
-		require.Empty(t, r.due)
-		require.Empty(t, r.calls)
-	})
-}

@@ -44,28 +44,6 @@ func TestG2_EndOfAHold(t *testing.T) {
 	}
 }
 
-func TestG2_RenewalCountsFromTheStartOfItsAttempt(t *testing.T) {
-	inBubble(t, slowly(2*time.Second, Renewed), func(t *testing.T, r *harness) {
-		h := r.hold(Terms{})
-		pass(11 * time.Second)
-		r.lives(h, trusted) // in flight: proves nothing yet
-		pass(2 * time.Second)
-		r.lives(h, lease/3+trusted)
-		pass(30 * time.Second)
-		require.Equal(t, []time.Duration{lease / 3, 2 * lease / 3, lease, 4 * lease / 3}, r.starts(h))
-	})
-}
-
-func TestShortFirstLeaseIsRenewedInTime(t *testing.T) {
-	inBubble(t, renewAll, func(t *testing.T, r *harness) {
-		h := r.hold(Terms{Lease: 6 * time.Second, Renew: true})
-		pass(3 * time.Second)
-		r.lives(h, 2*time.Second+trusted)
-		pass(10 * time.Second)
-		require.Equal(t, []time.Duration{2 * time.Second, 12 * time.Second}, r.starts(h))
-	})
-}
-
 func TestMaxHoldMayBeForever(t *testing.T) {
 	inBubble(t, renewAll, func(t *testing.T, r *harness) {
 		pass(time.Second)

@@ -89,6 +89,14 @@ func start(t *testing.T, address string, args ...string) *program {
 	return startCommand(t, command(t, address, args...))
 }
 
+// started starts holdfast and its child.
+func started(t *testing.T, address string, args ...string) *program {
+	t.Helper()
+	p := start(t, address, ran(args...)...)
+	p.says("started")
+	return p
+}
+
 func startCommand(t *testing.T, c *exec.Cmd) *program {
 	t.Helper()
 	p := &program{t: t, cmd: c}
@@ -155,15 +163,17 @@ func (p *program) exits(status int) {
 	require.Equal(p.t, status, got, p.err.String())
 }
 
-// do runs holdfast to its end. A machine that stands still for seconds looks like a server that does not answer.
-func do(t *testing.T, address, input string, args ...string) (out, errors string, status int) {
+// do runs holdfast to its end, and requires its status. A machine that stands still for seconds looks like a server that does
+// not answer.
+func do(t *testing.T, want int, address, input string, args ...string) (out, errors string) {
 	t.Helper()
-	out, errors, status = once(t, address, input, args...)
+	out, errors, status := once(t, address, input, args...)
 	for tries := 1; status == statusAway && tries < 5; tries++ {
 		t.Log(errors)
 		out, errors, status = once(t, address, input, args...)
 	}
-	return out, errors, status
+	require.Equal(t, want, status, errors)
+	return out, errors
 }
 
 // once is do where a server may be away.

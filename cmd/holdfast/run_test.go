@@ -27,22 +27,20 @@ func ran(args ...string) []string {
 func TestRunExitsWithTheStatusOfTheCommand(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	for script, status := range map[string]int{
-		"true":           0,
-		"exit 7":         7,
-		"kill -TERM $$":  128 + 15,
-		"kill -9 $$":     128 + 9,
-		"kill -INT $$":   -2, // as a shell needs it
-		"exit 130":       130,
-		"exec 1>&2; cat": 0,
+	for script, c := range map[string]struct {
+		status int
+		errors string
+	}{
+		"true":           {0, ""},
+		"exit 7":         {7, ""},
+		"kill -TERM $$":  {128 + 15, ""},
+		"kill -9 $$":     {128 + 9, ""},
+		"kill -INT $$":   {-2, ""}, // as a shell needs it
+		"exit 130":       {130, ""},
+		"exec 1>&2; cat": {0, "input"},
 	} {
-		_, err, got := do(t, s.Addr(), "input", "run", key, "--", "sh", "-c", script)
-		require.Equal(t, status, got, script)
-		if strings.Contains(script, "cat") {
-			require.Equal(t, "input", err)
-		} else {
-			require.Empty(t, err, script)
-		}
+		_, errors := do(t, c.status, s.Addr(), "input", "run", key, "--", "sh", "-c", script)
+		require.Equal(t, c.errors, errors, script)
 		requireFree(t, s, key)
 	}
 }
@@ -52,8 +50,7 @@ func TestRunHoldsTheLockWhileTheCommandRuns(t *testing.T) {
 	s := redistest.Start(t)
 	other := newLocker(t, s)
 	for _, more := range [][]string{nil, {"--fair"}, {"--fair", "--fence-env", "FENCE"}, {"--wait", "60s"}, {"--try"}, {"-wait=60s"}, {"-try"}} {
-		p := start(t, s.Addr(), ran(more...)...)
-		p.says("started")
+		p := started(t, s.Addr(), more...)
 		status, err := other.Inspect(t.Context(), key)
 		require.NoError(t, err)
 		require.True(t, status.Held)
@@ -65,11 +62,9 @@ func TestRunHoldsTheLockWhileTheCommandRuns(t *testing.T) {
 func TestRunDoesNotRunTheCommandWithoutTheLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	lease, err := newLocker(t, s).Lock(t.Context(), key)
-	require.NoError(t, err)
+	lease := locked(t, newLocker(t, s), key)
 	for _, how := range [][]string{{"--try"}, {"--wait", "2s"}, {"--wait=0"}, {"--fair", "--try"}, {"--fair", "--wait", "2s"}} {
-		out, text, status := do(t, s.Addr(), "", ran(how...)...)
-		require.Equal(t, statusNotAcquired, status, text)
+		out, text := do(t, statusNotAcquired, s.Addr(), "", ran(how...)...)
 		require.Regexp(t, `held by "[^"]+/\d+"\n$`, text)
 		require.Empty(t, out)
 	}
@@ -86,8 +81,7 @@ func awaitQueue(t *testing.T, s *redistest.Server, n int64) {
 func TestRunInterruptedWhileItWaitsHoldsNothing(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	first := start(t, s.Addr(), ran("--fair")...)
-	first.says("started")
+	first := started(t, s.Addr(), "--fair")
 	for sig, status := range map[syscall.Signal]int{syscall.SIGTERM: 128 + 15, syscall.SIGINT: -2} {
 		p := start(t, s.Addr(), ran("--fair")...)
 		awaitQueue(t, s, 1)
@@ -141,8 +135,7 @@ func TestRunForwardsSignals(t *testing.T) {
 func TestRunKilledKillsTheCommand(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	p := start(t, s.Addr(), ran()...)
-	p.says("started")
+	p := started(t, s.Addr())
 	p.signal(syscall.SIGKILL)
 	p.exits(-9) // and the output has ended: the child is gone, too
 }
@@ -152,8 +145,7 @@ func TestRunEndsTheCommandWhenTheLockIsLost(t *testing.T) {
 	s := redistest.Start(t)
 	other := newLocker(t, s)
 	lose := func(killAfter string) *program {
-		p := start(t, s.Addr(), ran("--lease", "30s", "--kill-after", killAfter)...)
-		p.says("started")
+		p := started(t, s.Addr(), "--lease", "30s", "--kill-after", killAfter)
 		held, err := other.ForceUnlock(t.Context(), key)
 		require.NoError(t, err)
 		require.True(t, held)
@@ -218,8 +210,7 @@ func TestRunDoesNotWaitForTheReaderOfItsErrors(t *testing.T) {
 func TestRunLosesTheLockWhileRedisHangs(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	p := start(t, s.Addr(), ran("--lease", "30s", "--kill-after", "50ms")...)
-	p.says("started")
+	p := started(t, s.Addr(), "--lease", "30s", "--kill-after", "50ms")
 	s.Pause()
 	p.exits(statusLost)
 }
@@ -229,8 +220,7 @@ func TestRunLosesTheLockWhileRedisHangs(t *testing.T) {
 func TestRunDoesNotWaitLongToRelease(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	p := start(t, s.Addr(), ran("--lease", "30s")...)
-	p.says("started")
+	p := started(t, s.Addr(), "--lease", "30s")
 	s.Pause()
 	p.write("exit 5").exits(5)
 	require.Contains(t, p.err.String(), "the lock is free when its lease ends")
@@ -261,30 +251,28 @@ func TestRunGivesTheCommandAFenceAndNoSecret(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "password")
 	require.NoError(t, os.WriteFile(file, []byte(secret+"\n"), 0o600))
 	last := int64(0)
-	for from, env := range map[string][]string{
-		"URL":         {envURL + "=redis://:" + secret + "@" + s.Addr()},
-		"environment": {envURL + "=redis://" + s.Addr(), envPassword + "=" + secret, envSentinelPassword + "=" + secret},
-		"file":        {envURL + "=redis://" + s.Addr(), envPassword + "=wrong"},
+	for from, has := range map[string]struct {
+		env, args []string
+		passesURL bool
+	}{
+		"URL":         {env: []string{envURL + "=redis://:" + secret + "@" + s.Addr()}},
+		"environment": {env: []string{envURL + "=redis://" + s.Addr(), envPassword + "=" + secret, envSentinelPassword + "=" + secret}, passesURL: true},
+		"file":        {env: []string{envURL + "=redis://" + s.Addr(), envPassword + "=wrong"}, args: []string{"--password-file", file}, passesURL: true},
 	} {
-		args := []string{"run", "--fence-env=FENCE", key, "--", "sh", "-c", "echo $FENCE; env"}
-		if from == "file" {
-			args = append([]string{"--password-file", file}, args...)
-		}
-		c := command(t, s.Addr(), args...)
-		c.Env = append(c.Env, env...)
+		c := command(t, s.Addr(), append(has.args, "run", "--fence-env=FENCE", key, "--", "sh", "-c", "echo $FENCE; env")...)
+		c.Env = append(c.Env, has.env...)
 		p := startCommand(t, c)
 		out, status := p.ends()
 		require.Zero(t, status, p.err.String())
 		require.NotContains(t, out, secret, from)
-		require.Equal(t, from != "URL", strings.Contains(out, envURL), from)
+		require.Equal(t, has.passesURL, strings.Contains(out, envURL), from)
 		number, _, _ := strings.Cut(out, "\n")
 		fence, err := strconv.ParseInt(number, 10, 64)
 		require.NoError(t, err)
 		require.Greater(t, fence, last)
 		last = fence
 	}
-	_, text, status := do(t, s.Addr(), "", ran("--try")...)
-	require.Equal(t, statusRefused, status, text)
+	_, text := do(t, statusRefused, s.Addr(), "", ran("--try")...)
 	require.Contains(t, text, "NOAUTH")
 }
 
@@ -303,8 +291,7 @@ func TestRunOfACommandThatCannotStart(t *testing.T) {
 		text:                          statusNotRunnable,
 		program:                       statusNotRunnable,
 	} {
-		_, stderr, status := do(t, s.Addr(), "", "run", key, "--", command)
-		require.Equal(t, want, status, stderr)
+		do(t, want, s.Addr(), "", "run", key, "--", command)
 		requireFree(t, s, key)
 	}
 }

@@ -2,7 +2,9 @@ package interop
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/redis/rueidis"
 
@@ -55,47 +57,36 @@ func administer(ctx context.Context, l locktest.Locker, c command) answer {
 
 // openKinds makes a locker of each kind. Fences are kept forever, as beside Java.
 func openKinds(client rueidis.Client, o options) (map[string]locktest.Locker, error) {
-	plain, inOrder := []holdfast.Option{}, []holdfast.Option{}
+	var plain []holdfast.Option
 	if o.Lease != 0 {
-		plain, inOrder = append(plain, holdfast.WithLease(o.Lease)), append(inOrder, holdfast.WithLease(o.Lease))
+		plain = append(plain, holdfast.WithLease(o.Lease))
 	}
 	if o.Handover != nil {
-		plain, inOrder = append(plain, holdfast.WithLocalHandover(*o.Handover)), append(inOrder, holdfast.WithLocalHandover(*o.Handover))
+		plain = append(plain, holdfast.WithLocalHandover(*o.Handover))
 	}
+	if o.Sharded != nil {
+		plain = append(plain, holdfast.WithShardedPubSub(*o.Sharded))
+	}
+	inOrder := slices.Clone(plain)
 	if o.WaiterTTL != 0 {
 		inOrder = append(inOrder, fair.WithWaiterTTL(o.WaiterTTL))
 	}
 	if o.GrantLease != 0 {
 		inOrder = append(inOrder, fair.WithGrantLease(o.GrantLease))
 	}
-	if o.Sharded != nil {
-		plain, inOrder = append(plain, holdfast.WithShardedPubSub(*o.Sharded)), append(inOrder, holdfast.WithShardedPubSub(*o.Sharded))
-	}
-	kinds := map[string]locktest.Locker{}
-	for kind, more := range map[string][]holdfast.Option{
-		"plain":  nil,
-		"fenced": {holdfast.WithFencing(), holdfast.WithFenceExpiry(0)},
-	} {
-		l, err := rlock.New(client, append(more, plain...)...)
-		if err != nil {
-			return nil, err
-		}
-		kinds[kind] = l
-	}
-	for kind, more := range map[string][]holdfast.Option{
-		"fair":        nil,
-		"fair fenced": {holdfast.WithFencing(), holdfast.WithFenceExpiry(0)},
-	} {
-		l, err := fair.New(client, append(more, inOrder...)...)
-		if err != nil {
-			return nil, err
-		}
-		kinds[kind] = l
-	}
+	var bad []error
+	opened := func(l locktest.Locker, err error) locktest.Locker { bad = append(bad, err); return l }
+	fenced := []holdfast.Option{holdfast.WithFencing(), holdfast.WithFenceExpiry(0)}
 	rw, err := rwlock.New(client, plain...)
 	if err != nil {
 		return nil, err
 	}
-	kinds["write"], kinds["read"] = rw, reader{rw.RLocker(), rw}
-	return kinds, nil
+	return map[string]locktest.Locker{
+		"plain":       opened(locktest.Opens(rlock.New(client, plain...))),
+		"fenced":      opened(locktest.Opens(rlock.New(client, append(fenced, plain...)...))),
+		"fair":        opened(locktest.Opens(fair.New(client, inOrder...))),
+		"fair fenced": opened(locktest.Opens(fair.New(client, append(fenced, inOrder...)...))),
+		"write":       rw,
+		"read":        reader{rw.RLocker(), rw},
+	}, errors.Join(bad...)
 }

@@ -51,13 +51,16 @@ func (h hand) lockFor(lease time.Duration) answer {
 	return got(h.t, h.send(c))
 }
 
-// try makes one attempt.
-func (h hand) try() bool {
+// does is an operation that must not fail.
+func (h hand) does(op string) answer {
 	h.t.Helper()
-	a := h.do(h.t, h.command("tryLock"))
-	require.Empty(h.t, a.Error)
-	return a.OK
+	a := h.do(h.t, h.command(op))
+	require.Empty(h.t, a.Error, "%s %s", h.lang, op)
+	return a
 }
+
+// try makes one attempt.
+func (h hand) try() bool { h.t.Helper(); return h.does("tryLock").OK }
 
 // triesFor waits on a thread of its own, for a time at most.
 func (h hand) triesFor(patience time.Duration) <-chan answer {
@@ -67,11 +70,7 @@ func (h hand) triesFor(patience time.Duration) <-chan answer {
 }
 
 // unlock gives back what it holds.
-func (h hand) unlock() {
-	h.t.Helper()
-	a := h.do(h.t, h.command("unlock"))
-	require.Empty(h.t, a.Error, "%s unlock", h.lang)
-}
+func (h hand) unlock() { h.t.Helper(); h.does("unlock") }
 
 // refused requires that its unlock is refused, as it is not the owner.
 func (h hand) refused() {
@@ -82,24 +81,18 @@ func (h hand) refused() {
 // sees requires that the lock is held with that many entries; "": free.
 func (h hand) sees(owner string, entries int) {
 	h.t.Helper()
-	a := h.do(h.t, h.command("inspect"))
-	require.Empty(h.t, a.Error)
+	a := h.does("inspect")
 	require.Equal(h.t, []any{owner != "", owner, entries}, []any{a.OK, a.Text, int(a.Number)}, "as %s sees it", h.lang)
 }
 
 // counts requires that the thread itself holds so many entries.
 func (h hand) counts(entries int) {
 	h.t.Helper()
-	a := h.do(h.t, h.command("held"))
+	a := h.does("held")
 	require.Equal(h.t, []any{entries > 0, entries}, []any{a.OK, int(a.Number)})
 }
 
-func (h hand) forceUnlock() bool {
-	h.t.Helper()
-	a := h.do(h.t, h.command("forceUnlock"))
-	require.Empty(h.t, a.Error)
-	return a.OK
-}
+func (h hand) forceUnlock() bool { h.t.Helper(); return h.does("forceUnlock").OK }
 
 func (h hand) interrupt() { h.t.Helper(); h.do(h.t, h.command("interrupt")) }
 

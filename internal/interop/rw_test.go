@@ -1,12 +1,16 @@
 package interop
 
 import (
+	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -45,6 +49,17 @@ func eachWay(t *testing.T, o options, run func(rw)) {
 	})
 }
 
+// attempts counts the calls of scripts for the key, from now on.
+func (p rw) attempts() *atomic.Int64 {
+	var n atomic.Int64
+	p.s.of(p, p.key).Monitor(p, func(c redistest.Command) {
+		if !c.Scripted && strings.HasPrefix(c.Words[0], "EVAL") && slices.Contains(c.Words, p.key) {
+			n.Add(1)
+		}
+	})
+	return &n
+}
+
 // woken waits for the lock, after a message that wakes it. Redisson loses the message 1 if it comes
 // before the thread that has subscribed sleeps: then it is said once more, and woken returns 1.
 func (p rw) woken(from <-chan answer) (late int) {
@@ -53,7 +68,7 @@ func (p rw) woken(from <-chan answer) (late int) {
 	case a := <-from:
 		require.True(p, a.OK, a.Error)
 		return 0
-	case <-time.After(2 * time.Second):
+	case <-time.After(20 * time.Second):
 	}
 	p.s.of(p, p.key).Do(p, "PUBLISH", scripts.RWLockChannel(p.key), "1")
 	if p.s.clustered() {
@@ -69,6 +84,7 @@ func TestReadWriteShared(t *testing.T) {
 	eachWay(t, longLeases, func(p rw) {
 		here, there, second := p.reader(p.one, "r"), p.reader(p.other, "r"), p.reader(p.one, "s")
 		w := p.writer(p.one)
+		attempts := p.attempts()
 		late := 0
 		for range 6 {
 			here.lock()
@@ -85,8 +101,10 @@ func TestReadWriteShared(t *testing.T) {
 
 			require.False(p, there.try())
 			require.False(p, p.writer(p.other).try())
+			before := attempts.Load()
 			reads, again := there.waits(), here.waits()
 			p.waiting(2)
+			locktest.Await(p, func() bool { return attempts.Load() >= before+4 }) // each once more when it had subscribed
 			w.unlock()
 			late += p.woken(reads) + p.woken(again)
 			there.unlock()

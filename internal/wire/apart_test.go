@@ -1,8 +1,6 @@
 package wire
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -126,27 +124,4 @@ func TestG9_RenewVotedBesideAForbiddenKey(t *testing.T) {
 		require.Equal(t, valid, counts)
 		require.Equal(t, want, answers)
 	}
-}
-
-// Only refusals of keys are asked again, and each key is in one call at a time.
-func TestApart(t *testing.T) {
-	no := errors.New("no")
-	for _, n := range []int{2, 9, 10, 11, 99, 100, 101, 1000} {
-		seen := make([]int, n)
-		require.NoError(t, apart(n, forbidden, func(from, to int) error {
-			for i := from; i < to; i++ {
-				seen[i]++
-			}
-			return nil
-		}))
-		require.Equal(t, slices.Repeat([]int{1}, n), seen)
-		require.Equal(t, no, apart(n, forbidden, func(_, to int) error {
-			if to == n {
-				return no
-			}
-			return nil
-		}))
-	}
-	require.False(t, forbidden(nil))
-	require.False(t, forbidden(context.Canceled))
 }

@@ -66,7 +66,7 @@ func TestF32_LeastRights(t *testing.T) {
 			}
 			r.clear()
 			before, err := state(t, r.s), call(c.wants(t, "other", ofA(1)))
-			if !slices.Contains([]string{"queue", "check", "check vote", "run id", "withdraw"}, name) { // which read no lock
+			if !slices.Contains(f.noLock, name) {
 				requireRefused(t, "NOPERM", err, name)
 			}
 			require.Equal(t, before, state(t, r.s))
@@ -174,7 +174,7 @@ func TestF6_ReplyLost(t *testing.T) {
 		p := redistest.NewProxy(t, r.s.Addr())
 		c := clientOn(NewRedis(r.s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{p.Addr()} }), RedisSettings{}), r.vote)
 		for name, call := range f.calls {
-			if name == "check" || name == "run id" || f.name+name == "fairforce release" { // no script; its repeat is not safe
+			if slices.Contains(f.once, name) {
 				continue
 			}
 			for _, found := range f.situations {
@@ -231,13 +231,6 @@ func foreign() []string {
 // What others keep in a key is refused at once and left as it is, by users who may not read it
 // whole. Calls that ask for a hold alone do not find it there.
 func TestF33_ForeignKey(t *testing.T) {
-	asksForAHold := []string{
-		"plain set entries", "plain renew", "plain release", "plain release fenced", "plain give up",
-		"rwlock set entries", "rwlock may share", "fair confirm", "fair release", "fair release in doubt", "fair release each", "fair leave", "fair leave each",
-		"semaphore set entries", "semaphore set entries plainly", "semaphore release", "semaphore release each", "semaphore give up",
-		"quorum set entries", "quorum renew", "quorum end", "quorum end fenced", "quorum end quietly", "quorum end quietly in doubt", "quorum write fence",
-	}
-	readsNoLock := []string{"plain renew", "semaphore renew", "quorum renew", "fair queue", "quorum check", "quorum check vote", "quorum run id", "rwlock renew", "rwlock withdraw"} // a renewal answers
 	eachFamily(t, func(t *testing.T, f family, r *harness) {
 		c, alike := f.user(t, r.s, r.vote, "least"), "HSET"
 		if f.name == permitted.name {
@@ -254,7 +247,7 @@ func TestF33_ForeignKey(t *testing.T) {
 				err := call(c.wants(t, "k", ofA(1)))
 				r.s.Do(t, "DEL", tombstone("k", ofA(1)), tombstone("k", ofA(2)))
 				about := fmt.Sprintf("%s %s: %.80s", f.name, name, value)
-				if slices.Contains(readsNoLock, f.name+" "+name) || value[:4] == alike && slices.Contains(asksForAHold, f.name+" "+name) {
+				if name == "renew" || slices.Contains(f.noLock, name) || value[:4] == alike && slices.Contains(f.ofHold, name) { // a renewal answers
 					require.NoError(t, err, about)
 				} else {
 					requireRefused(t, "WRONGTYPE", err, about)

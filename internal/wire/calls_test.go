@@ -38,6 +38,9 @@ type family struct {
 	keys       string   // patterns of the keys that they touch for the lock k
 	needless   []string // commands without which no call fails
 	situations []string // in which they are refused commands and lose replies
+	ofHold     []string // calls that ask for a hold alone
+	noLock     []string // calls that read no lock
+	once       []string // calls that run no script, or whose repeat is not safe
 }
 
 var families = []family{plain, inOrder, ofQuorum, permitted, shared}
@@ -45,6 +48,7 @@ var families = []family{plain, inOrder, ofQuorum, permitted, shared}
 var plain = family{
 	name: "plain", commands: scripts.Commands(), keys: "~k ~redisson_lock_token:* ~holdfast_gone:*",
 	needless: []string{"publish"}, situations: []string{"free", "held", "held by another"},
+	ofHold: []string{"set entries", "renew", "release", "release fenced", "give up"},
 	calls: map[string]call{
 		"acquire": func(c client) error { return errOf(c.Acquire(c.ctx, Fencing{}, AcquireRequest{c.key, c.owner, lease})) },
 		"acquire fenced": func(c client) error {
@@ -75,6 +79,9 @@ var inOrder = family{
 	// lpos and zremrangebyrank are for a queue that was tampered with
 	needless:   []string{"lrem", "lset", "ltrim", "publish", "pubsub|numsub", "zrem", "lpos", "zremrangebyrank"},
 	situations: []string{"free", "held", "waiting", "expired", "dead head", "Java head"},
+	ofHold:     []string{"confirm", "release", "release in doubt", "release each", "leave", "leave each"},
+	noLock:     []string{"queue"},
+	once:       []string{"force release"},
 	calls: map[string]call{
 		"acquire": func(c client) error { return errOf(c.fair.Acquire(c.ctx, AcquireRequest{c.key, c.owner, lease})) },
 		"acquire each": func(c client) error {
@@ -113,6 +120,8 @@ var inOrder = family{
 var ofQuorum = family{
 	name: "quorum", commands: scripts.QuorumCommands(), keys: plain.keys + " ~" + marker,
 	needless: []string{"publish"}, situations: []string{"free", "held", "held by another", "not checked"},
+	ofHold: []string{"set entries", "renew", "end", "end fenced", "end quietly", "end quietly in doubt", "write fence"},
+	noLock: []string{"check", "check vote", "run id"}, once: []string{"check", "run id"},
 	calls: map[string]call{
 		"acquire":                  func(c client) error { return c.acquireVoted(c.vote, false) },
 		"acquire fenced":           func(c client) error { return c.acquireVoted(c.vote, true) },
@@ -142,6 +151,7 @@ var ofQuorum = family{
 var permitted = family{
 	name: "semaphore", commands: scripts.SemaphoreCommands(), keys: "~k ~holdfast_gone:* ~holdfast_permits:*",
 	needless: []string{"publish", "set"}, situations: []string{"free", "permit held", "permits taken", "leases ended", "resized"},
+	ofHold: []string{"set entries", "set entries plainly", "release", "release each", "give up"},
 	calls: map[string]call{
 		"acquire": func(c client) error { return errOf(c.permits().Acquire(c.ctx, AcquireRequest{c.key, c.owner, lease})) },
 		"acquire each": func(c client) error {

@@ -105,10 +105,11 @@ func record(t *testing.T) map[string][]recorded {
 	return r.calls
 }
 
-// Whatever else than locks a script is given is among the names that are refused.
-func TestNamesOfAllScripts(t *testing.T) {
+// requireNames requires that whatever else than locks a script is given is among the names that are refused.
+func requireNames(t *testing.T, all map[string][]recorded) {
+	t.Helper()
 	refused := map[string]bool{}
-	for _, calls := range record(t) {
+	for _, calls := range all {
 		for _, call := range calls {
 			for _, name := range call.keys {
 				require.Equal(t, name == "k", check.Key(name) == nil, name)
@@ -239,6 +240,7 @@ func fits(reply string, m rueidis.RedisMessage) bool {
 // Header, body and Go wrapper of each script say the same.
 func TestContracts(t *testing.T) {
 	calls := record(t)
+	requireNames(t, calls)
 	commands := map[string]map[string]bool{"plain": {}, "fair": {}, "semaphore": {}, "quorum": {"script|load": true}, "rwlock": {}}
 	shared := map[string][]string{ // what other kinds of lock use of plain
 		"renew": {"fair"}, "set_entries": {"fair", "quorum"}, "release_each": {"quorum"}, "force_release": {"quorum"}, "inspect": {"quorum"},

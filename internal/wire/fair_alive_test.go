@@ -8,39 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A waiter without its grant keeps its place while its client is alive, and the next is
-// served at once; it is first again when it hears.
-func TestG8_UndeliveredKeepsItsPlace(t *testing.T) {
-	r := newHarness(t)
-	r.follow(ofC(1), ofA(1), ofA(2), ofB(1), ofA(3), ofB(2))
-	inbox := r.of(ofA(1)).Inbox("k")
-	r.unsubscribe(inbox)
-	r.release(ofC(1))
-	r.requireSaid(grantMessage(ofB(1)))
-	r.requireServed(ofB(1), ofA(1), ofA(2), ofA(3), ofB(2))
-
-	r.subscribe(inbox)
-	require.Equal(t, FairReply{Ours: true}, r.release(ofB(1)))
-	r.requireSaid(grantMessage(ofA(1)))
-	r.requireQueue(ofA(2), ofA(3), ofB(2))
-
-	// Nobody hears: the lock stays free, and nobody loses his place.
-	r.unsubscribe(inbox, r.of(ofB(1)).Inbox("k"))
-	r.expire()
-	require.Equal(t, HeartbeatReply{}, r.heartbeat(clientC))
-	r.requireFree()
-	require.Equal(t, granted(ofA(2)), r.heartbeat(clientA).Grant, "its own heartbeat serves it")
-	r.requireServed(ofA(2), ofA(3), ofB(2))
-}
-
-func TestUndeliveredCallerIsServedInTheReply(t *testing.T) {
-	r := newHarness(t)
-	r.follow(ofA(1), ofB(1), ofA(2), ofB(2))
-	r.unsubscribe(r.of(ofA(1)).Inbox("k"), r.of(ofB(1)).Inbox("k"))
-	require.Equal(t, granted(ofA(2)), r.release(ofA(1)).Grant)
-	r.requireQueue(ofB(1), ofB(2))
-}
-
 // So many are dead that one call cannot drop them: the answer to every call says that a
 // heartbeat should follow.
 func TestTooManyDeadForOneCall(t *testing.T) {
@@ -129,7 +96,10 @@ func TestG4_MuteIsServed(t *testing.T) {
 	r.release(ofB(1))
 	r.requireHeld(ofA(1), grantLease)
 	r.requireSaid()
+	r.s.Do(t, "PEXPIRE", "k", "60000")
+	until := expiry(t, r.s, "k")
 	require.Equal(t, HeartbeatReply{Grant: Grant{Owner: ofA(1)}}, polls())
+	require.Equal(t, until, expiry(t, r.s, "k"), "it says nothing that would move its client's trust")
 
 	r.release(ofA(1))
 	r.requireHeld(ofB(2), grantLease)

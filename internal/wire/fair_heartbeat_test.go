@@ -7,41 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestHeartbeatProbesAndFinds(t *testing.T) {
-	r := newHarness(t)
-	require.Equal(t, HeartbeatReply{}, r.heartbeat(clientA))
-	r.follow(ofC(1), ofA(1), ofB(1), ofA(2))
-
-	r.expire() // nobody says so
-	require.Equal(t, HeartbeatReply{}, r.heartbeat(clientB, ofB(1)))
-	r.requireSaid(grantMessage(ofA(1)))
-	r.requireHeld(ofA(1), grantLease)
-
-	// The message was lost: the client's own heartbeat names the holder, and says
-	// nothing that would move its trust.
-	until := expiry(t, r.s, "k")
-	require.Equal(t, HeartbeatReply{Grant: Grant{Owner: ofA(1)}}, r.heartbeat(clientA, ofA(1), ofA(2)))
-	require.Equal(t, HeartbeatReply{}, r.heartbeat(clientB, ofB(1)))
-	require.Equal(t, until, expiry(t, r.s, "k"))
-	r.requireSaid()
-
-	r.expire()
-	require.Equal(t, HeartbeatReply{Grant: granted(ofB(1))}, r.heartbeat(clientB, ofB(1)))
-	r.requireQueue(ofA(2))
-}
-
-func TestHeartbeatNamesTheAbsent(t *testing.T) {
-	r := newHarness(t)
-	r.follow(ofC(1), ofA(1), ofB(1), ofA(2))
-	r.silence(clientA)
-	r.release(ofC(1)) // drops ofA(1)
-	require.Equal(t, HeartbeatReply{Absent: []int{0, 2}}, r.heartbeat(clientA, ofA(1), ofA(2), ofA(3)))
-	require.Equal(t, HeartbeatReply{Grant: Grant{Owner: ofB(1)}}, r.heartbeat(clientB, ofB(1)), "a holder is not absent")
-	r.s.Do(t, "FLUSHALL")
-	require.Equal(t, HeartbeatReply{Absent: []int{0}}, r.heartbeat(clientA, ofA(2)))
-	r.requireQueue()
-}
-
 // Somebody deletes the list alone: the scores do not keep anybody waiting for a
 // place that is not there, in either order of entering.
 func TestG4_QueueDeleted(t *testing.T) {

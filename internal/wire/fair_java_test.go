@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -8,52 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 )
-
-// Go and Java in one queue: each gets its turn, in the order of the queue.
-func TestJava_InOrder(t *testing.T) {
-	r := newHarness(t)
-	r.acquire(ofA(1))
-	r.javaWaits(ofJ(1))
-	e := r.enter(ofA(2))
-	require.True(t, e.Java)
-	require.False(t, e.HeartbeatSoon)
-	r.subscribe(r.ownerChannel(ofA(2)))
-	r.javaWaits(ofK(1))
-	r.waits(ofB(1))
-	order := []string{ofJ(1), ofA(2), ofK(1), ofB(1)}
-	r.requireQueue(order...)
-
-	// A Go release onto a Java head leaves the lock free for it, and for nobody else.
-	require.Equal(t, FairReply{Ours: true, HeartbeatSoon: true}, r.release(ofA(1)))
-	r.requireSaid(r.woken(ofJ(1)))
-	r.requireFree()
-	r.requireQueue(order...)
-	require.Equal(t, HeartbeatReply{HeartbeatSoon: true}, r.heartbeat(clientB, ofB(1)))
-	require.Equal(t, AcquireReply{Remaining: time.Millisecond}, r.acquire(ofC(1)))
-	require.False(t, r.javaTries(ofK(1)))
-	e = r.enter(ofC(2))
-	require.True(t, e.Java && e.HeartbeatSoon)
-	require.True(t, r.javaTries(ofJ(1)))
-	order = []string{ofA(2), ofK(1), ofB(1), ofC(2)}
-	r.requireQueue(order...)
-	r.messages()
-
-	// A Java release onto a Go head wakes it by its own channel; then its client sends a heartbeat.
-	r.javaUnlocks(ofJ(1))
-	r.requireSaid(r.woken(ofA(2)))
-	require.False(t, r.javaTries(ofK(1)))
-	require.Equal(t, HeartbeatReply{Grant: granted(ofA(2))}, r.heartbeat(clientA, ofA(2)))
-
-	// Given up without a word: a heartbeat finds the next.
-	require.Equal(t, FairReply{Ours: true, HeartbeatSoon: true}, r.release(ofA(2)))
-	r.javaGivesUp(ofK(1))
-	r.messages()
-	require.Equal(t, HeartbeatReply{}, r.heartbeat(clientC, ofC(2)))
-	r.requireSaid(grantMessage(ofB(1)))
-	require.Equal(t, FairReply{Ours: true}, r.release(ofB(1)))
-	r.requireSaid(grantMessage(ofC(2)))
-	r.requireQueue()
-}
 
 func TestJava_HolderAndTail(t *testing.T) {
 	r := newHarness(t)
@@ -152,46 +107,8 @@ func TestJava_BehindOneOfOursThatDoesNotHear(t *testing.T) {
 	require.True(t, r.release(ofA(1)).HeartbeatSoon, "a heartbeat should follow soon")
 	r.requireSaid()
 	require.False(t, r.javaTries(ofJ(1)))
+	require.True(t, r.enter(ofC(1)).HeartbeatSoon, "this call has served nobody, either")
 	require.Equal(t, granted(ofB(1)), r.heartbeat(clientB).Grant)
-}
-
-// Java subtracts from all that are left, ours included, and then drops heads whose
-// score has passed: ours outlast that, and heartbeats move them forward again.
-func TestJava_OursSurviveSubtraction(t *testing.T) {
-	r := newHarness(t)
-	r.acquire(ofC(1))
-	r.javaWaits(ofJ(1), ofJ(2), ofJ(3))
-	ahead := r.enter(ofA(1)).Ahead
-	r.javaWaits(ofK(1))
-	r.waits(ofB(1))
-	r.javaGivesUp(ofJ(2))
-	r.release(ofC(1))
-	for _, next := range []string{ofJ(1), ofJ(3)} {
-		require.True(t, r.javaTries(next))
-		r.javaUnlocks(next)
-	}
-	require.False(t, r.javaTries(ofK(1)), "it would drop a stale head")
-	r.requireQueue(ofA(1), ofK(1), ofB(1))
-	require.InDelta(t, ahead-3*javaWait, r.ahead(ofA(1)), float64(slack))
-
-	r.hold()
-	r.beat(clientA, HeartbeatRequest{Owners: []string{ofA(1)}, Ahead: []time.Duration{ahead}})
-	require.InDelta(t, ahead, r.ahead(ofA(1)), float64(slack))
-}
-
-// Behind a Java waiter whose score was lowered when it got the turn, its score
-// says nothing of what it will subtract.
-func TestJava_OursSurviveBehindATurn(t *testing.T) {
-	r := newHarness(t)
-	r.acquire(ofC(1))
-	r.javaWaits(ofJ(1))
-	r.release(ofC(1))
-	require.Equal(t, 2*javaWait, r.enter(ofA(1)).Ahead)
-	require.True(t, r.javaTries(ofJ(1)))
-	require.False(t, r.javaTries(ofK(1)), "it would drop a stale head")
-	r.requireQueue(ofA(1), ofK(1))
-	r.javaUnlocks(ofJ(1))
-	require.Equal(t, granted(ofA(1)), r.heartbeat(clientA, ofA(1)).Grant)
 }
 
 // Whose turn it is keeps it for 3 s if the message had a receiver, for 250 ms if it may not have
@@ -214,7 +131,8 @@ func TestJava_TheTurnEnds(t *testing.T) {
 
 	r.javaUnlocks(ofJ(1))
 	r.requireTurn(ofK(1), 250*time.Millisecond, func() { require.True(t, r.heartbeat(clientC).HeartbeatSoon) })
-	until(t, func() bool { return !r.heartbeat(clientC).HeartbeatSoon })
+	r.endTurn(ofK(1))
+	require.False(t, r.heartbeat(clientC).HeartbeatSoon)
 	r.requireServed(ofB(1))
 
 	// One without a score, which Java itself would never drop, gets a turn, too.
@@ -235,6 +153,12 @@ func (r *harness) turnOf(owner string) int64 {
 	ends, ok := strings.CutPrefix(noted, owner+" "+decimal(r.score(owner))+" ")
 	require.True(r.t, ok, noted)
 	return must(strconv.ParseInt(ends, 10, 64))(r.t)
+}
+
+// endTurn has the turn of a Java waiter end now.
+func (r *harness) endTurn(owner string) {
+	r.t.Helper()
+	r.s.Do(r.t, "HSET", heartbeats("k"), "java", fmt.Sprintf("%s %d %d", owner, r.score(owner), serverMillis(r.t, r.s)))
 }
 
 // requireTurn requires that the turn of a Java waiter ends so long after what do
@@ -258,7 +182,8 @@ func TestJava_ANewTurn(t *testing.T) {
 		r.javaEnters(ofJ(1))
 		r.requireTurn(ofJ(1), 250*time.Millisecond, func() { require.True(t, r.release(ofA(1)).HeartbeatSoon) })
 		require.Positive(t, number(t, r.s, "PTTL", heartbeats("k")), "kept forever")
-		until(t, func() bool { return !r.heartbeat(clientB).HeartbeatSoon })
+		r.endTurn(ofJ(1))
+		require.False(t, r.heartbeat(clientB).HeartbeatSoon)
 		r.requireQueue()
 		r.acquire(ofA(1))
 	}

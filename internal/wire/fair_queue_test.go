@@ -41,19 +41,6 @@ func TestF7_EnterAfterLeaveIsGone(t *testing.T) {
 	require.Equal(t, []string{ofA(3)}, r.waiting())
 }
 
-func TestEnterServesAFreeLock(t *testing.T) {
-	r := newHarness(t)
-	entered := EnterReply{States: []OwnerState{Waiting, Waiting}, Ahead: 30 * time.Second, Place: 1, Grant: granted(ofA(1))}
-	require.Equal(t, entered, r.enter(ofA(1), ofA(2)))
-	r.requireServed(ofA(1), ofA(2))
-
-	r.waits(ofB(1))
-	r.expire()
-	r.waits(ofC(1)) // the waiter before it is served
-	r.requireSaid(grantMessage(ofA(2)))
-	r.requireServed(ofA(2), ofB(1), ofC(1))
-}
-
 func TestAcquireTakesOnlyWhatIsFreeAndNobodyWaitsFor(t *testing.T) {
 	r := newHarness(t)
 	for range 2 { // repeated

@@ -50,26 +50,6 @@ func TestRunOfAGrant(t *testing.T) {
 	r.requireSaid(grantMessage(ofA(1), "02", "03"))
 }
 
-func TestReleaseTakesOutTheServed(t *testing.T) {
-	r := newHarness(t)
-	for _, c := range []struct{ waiting, served, left []string }{ // ofB(1) is the next
-		{[]string{ofA(2), ofA(3), ofB(1), ofA(4)}, []string{ofA(2), ofA(3)}, []string{ofA(4)}},
-		{[]string{ofB(1), ofA(2), ofC(1), ofA(3)}, []string{ofA(2), ofA(9), ofA(3)}, []string{ofC(1)}}, // one is gone
-		{[]string{ofA(2), ofA(3), ofB(1)}, []string{ofA(3), ofA(2)}, nil},                              // in another order
-	} {
-		r.s.Do(t, "FLUSHALL")
-		r.follow(ofA(1), c.waiting...)
-		require.Equal(t, FairReply{Ours: true}, r.release(ofA(1), c.served...))
-		r.requireServed(ofB(1), c.left...)
-	}
-	r.s.Do(t, "FLUSHALL")
-	r.follow(ofA(1), ofA(2), ofB(1))
-	r.expire() // the hold was lost
-	require.Equal(t, FairReply{}, r.release(ofA(1), ofA(2)))
-	r.requireQueue(ofB(1))
-	r.requireFree()
-}
-
 // An owner that leaves after it was granted the lock passes it on; one that leaves while it is
 // free serves the next.
 func TestF4_LeavePassesOn(t *testing.T) {
@@ -119,4 +99,10 @@ func TestFair_RunBehindUndelivered(t *testing.T) {
 	r.requireQueue(ofB(1), ofA(3))
 	r.release(ofA(1), ofA(2), ofA(3))
 	r.requireQueue(ofB(1))
+
+	// A member that has left takes nobody along in its place.
+	r.s.Do(t, "FLUSHALL")
+	r.follow(ofA(1), ofA(2), ofC(1), ofC(2))
+	r.release(ofA(1), ofA(2), ofA(9))
+	r.requireServed(ofC(1), ofC(2))
 }

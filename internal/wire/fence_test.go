@@ -47,16 +47,6 @@ func TestG10_ReservationStaysNearTheClock(t *testing.T) {
 	}
 }
 
-// Where the counter is ahead of the clock, as after many quick holds, a hold
-// still gets one number.
-func TestG10_CounterAheadOfTheClock(t *testing.T) {
-	s, n := start(t)
-	ahead := serverMicros(t, s) + 3_600_000_000
-	s.Do(t, "SET", token, decimal(ahead))
-	require.Equal(t, AcquireReply{OK: true, Fence: ahead + 1, FenceEnd: ahead + 1}, fenced(t, n, ownA, Fencing{Reserve: 1000}))
-	require.Equal(t, ahead+1, number(t, s, "GET", token), "all digits are kept")
-}
-
 // A clock beyond all numbers costs fences as long as it is wrong, and leaves nothing behind.
 func TestG10_F34_ClockBeyondItsNumbers(t *testing.T) {
 	s := redistest.StartWithClock(t)

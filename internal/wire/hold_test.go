@@ -85,26 +85,32 @@ func TestSetEntries(t *testing.T) {
 	require.Empty(t, state(t, s))
 }
 
-// renewals renew on one Redis, and on a node of a quorum, where entries may be told, too.
-func renewals(t *testing.T, n *Redis, vote *Vote) map[string]func(keys, owners []string, entries []Entries, answers []watchdog.Answer) error {
-	return map[string]func([]string, []string, []Entries, []watchdog.Answer) error{
-		"plain": func(keys, owners []string, _ []Entries, answers []watchdog.Answer) error {
+// renewal is a way to renew.
+type renewal struct {
+	tells bool // how many entries there are
+	renew func(keys, owners []string, entries []Entries, answers []watchdog.Answer) error
+}
+
+// renewals are those on one Redis, and on a node of a quorum.
+func renewals(t *testing.T, n *Redis, vote *Vote) map[string]renewal {
+	return map[string]renewal{
+		"plain": {false, func(keys, owners []string, _ []Entries, answers []watchdog.Answer) error {
 			return n.Renew(bounded(t), lease, keys, owners, answers)
-		},
-		"voted": func(keys, owners []string, entries []Entries, answers []watchdog.Answer) error {
+		}},
+		"voted": {true, func(keys, owners []string, entries []Entries, answers []watchdog.Answer) error {
 			for i := range answers { // those of an earlier call
 				answers[i] = watchdog.Renewed
 			}
 			counts, err := n.RenewVoted(bounded(t), vote, lease, keys, owners, entries, answers)
 			require.True(t, counts)
 			return err
-		},
+		}},
 	}
 }
 
 func TestRenewAnswersForEachKey(t *testing.T) {
 	s, n, vote := startActive(t)
-	for name, renew := range renewals(t, n, vote) {
+	for name, way := range renewals(t, n, vote) {
 		s.Do(t, "DEL", "a", "b", "c", "d")
 		acquired(t, n, "b", ownB)
 		s.Do(t, "SET", "c", "a string")
@@ -115,9 +121,9 @@ func TestRenewAnswersForEachKey(t *testing.T) {
 		}
 		keys, owners := []string{"a", "b", "c", "free", "d"}, []string{ownA, ownA, ownA, ownA, ownA}
 		answers := []watchdog.Answer{watchdog.NotOurs, watchdog.Renewed, watchdog.Renewed, watchdog.Renewed, watchdog.NotOurs} // of an earlier call
-		require.NoError(t, renew(keys, owners, []Entries{{Count: 3}, {Count: 3}, {Count: 3}, {Count: 3}, {}}, answers))
+		require.NoError(t, way.renew(keys, owners, []Entries{{Count: 3}, {Count: 3}, {Count: 3}, {Count: 3}, {}}, answers))
 		require.Equal(t, []watchdog.Answer{watchdog.Renewed, watchdog.NotOurs, watchdog.NotOurs, watchdog.NotOurs, watchdog.Renewed}, answers)
-		for k, entries := range map[string]int{"a": map[string]int{"plain": 1, "voted": 3}[name], "d": 1} {
+		for k, entries := range map[string]int{"a": map[bool]int{false: 1, true: 3}[way.tells], "d": 1} {
 			h := must(n.Inspect(bounded(t), k))(t)
 			require.Equal(t, entries, h.Entries, name)
 			require.InDelta(t, lease, h.Remaining, float64(slack))
@@ -132,9 +138,9 @@ func TestRenewRefused(t *testing.T) {
 	s, n, vote := startActive(t)
 	acquired(t, n, "k", ownA)
 	s.Do(t, "ACL", "SETUSER", "default", "-pexpire")
-	for name, renew := range renewals(t, n, vote) {
+	for name, way := range renewals(t, n, vote) {
 		answers := []watchdog.Answer{watchdog.Renewed, watchdog.Renewed}
-		err := renew([]string{"k", "free"}, []string{ownA, ownA}, make([]Entries, 2), answers)
+		err := way.renew([]string{"k", "free"}, []string{ownA, ownA}, make([]Entries, 2), answers)
 		require.Regexp(t, "can't run this command|ACL failure in script", err.Error())
 		require.Equal(t, Refused, OutcomeOf(err))
 		require.Equal(t, []watchdog.Answer{watchdog.Unanswered, watchdog.NotOurs}, answers, name)

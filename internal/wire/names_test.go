@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,42 +28,9 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// tag is the part of a key that Cluster hashes, as Redis' own page says.
-func tag(key string) string {
-	if _, rest, ok := strings.Cut(key, "{"); ok {
-		if tag, _, ok := strings.Cut(rest, "}"); ok && tag != "" {
-			return tag
-		}
-	}
-	return key
-}
-
 func scores(key string) string     { return names.Of(names.ScoresPrefix, key) }
 func heartbeats(key string) string { return names.Of(names.HeartbeatsPrefix, key) }
 func channels(key string) string   { return scripts.Channel(key) + ":" }
-
-func FuzzNames(f *testing.F) {
-	for _, key := range []string{"a", "{a}b", "a{b", "a}b", "{}a", "a{b}{c}", "\x00\r\n", ""} {
-		f.Add(key, ownA)
-	}
-	f.Fuzz(func(t *testing.T, key, owner string) {
-		names := append(appendFairKeys(nil, key)[1:], permitRecord(key), scripts.Channel(key), scripts.SemaphoreChannel(key), tombstone(key, owner))
-		// Redisson's rule keeps a slot together unless the key has braces
-		// without being a proper hash tag.
-		if key != "" && (!strings.ContainsAny(key, "{}") || tag(key) != key) {
-			for _, name := range names {
-				require.Equal(t, tag(key), tag(name))
-			}
-		}
-		for _, name := range names {
-			require.Contains(t, name, key)
-			require.NotEqual(t, key, name)
-		}
-		for _, name := range names[:5] {
-			require.Error(t, check.Key(name))
-		}
-	})
-}
 
 // everyName is every name in Redis that belongs to key.
 func everyName(key string) []string {

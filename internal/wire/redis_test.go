@@ -8,7 +8,6 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/cluster"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -29,18 +28,15 @@ func TestF39_LapsedRights(t *testing.T) {
 
 // A client that was closed says so for good, and not that it has gone over to another server.
 func TestClosedClientIsRefused(t *testing.T) {
-	for name, client := range map[string]rueidis.Client{
-		"one server": redistest.Start(t).Client(t),
-		"Sentinel":   redistest.StartSentinels(t).Start(t).Client(t),
-		"Cluster":    redistest.StartCluster(t, 1, 0).Client(t),
+	_, onCluster := onCluster(t, 1, 0)
+	for name, n := range map[string]*Redis{
+		"one server": NewRedis(redistest.Start(t).Client(t), RedisSettings{}),
+		"Sentinel":   NewRedis(redistest.StartSentinels(t).Start(t).Client(t), RedisSettings{}),
+		"Cluster":    onCluster,
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := NewRedis(client, RedisSettings{})
-			if name == "Cluster" {
-				n = NewRedis(client, RedisSettings{Cluster: cluster.New(client)})
-			}
 			acquired(t, n, "k", ownA)
-			client.Close()
+			n.client.Close()
 			var err error
 			until(t, func() bool { // a client of a Redis Cluster closes its connections one after the other
 				_, err = n.Acquire(bounded(t), Fencing{}, AcquireRequest{"k", ownA, lease})

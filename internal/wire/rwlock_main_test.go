@@ -26,6 +26,7 @@ var shared = family{
 	situations: []string{
 		"free", "read", "read by us", "written", "others read", "another writes", "a writer waits", "readers are next", "readers died",
 	},
+	ofHold: []string{"set entries", "may share"}, noLock: []string{"withdraw"},
 	calls: map[string]call{
 		"read":          func(c client) error { return errOf(c.rw.Acquire(c.ctx, Fencing{}, c.reads(0))) },
 		"read waiting":  func(c client) error { return errOf(c.rw.Acquire(c.ctx, Fencing{}, c.reads(wish))) },
