@@ -114,8 +114,8 @@ func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) err
 //
 // A free key costs one round trip to each node, at the same time, and with [holdfast.WithFencing] a
 // second one to those that said yes. A wait for another process costs the subscription and
-// its end, one attempt for each release that is this process's turn, and one each time the
-// holder's lease should have ended.
+// its end, one attempt once that is live, one for each release that is this process's turn, and
+// one each time the holder's lease should have ended.
 //
 // If too few nodes say yes, the error is a [*holdfast.QuorumError] with the answer of each node.
 func (l *Locker) Lock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {

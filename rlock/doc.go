@@ -1,4 +1,4 @@
-// Package rlock is a re-entrant lock on one Redis.
+// Package rlock is a re-entrant lock on one Redis. Package rwlock has locks for readers.
 //
 //	locker, err := rlock.New(client)
 //	err = locker.Do(ctx, "sku:42", func(ctx context.Context) error { … })

@@ -41,8 +41,8 @@ func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) err
 // processes there is no order.
 //
 // A free key costs one round trip. A wait for another process costs the subscription and
-// its end, one attempt for each release that is this process's turn, and one each time the
-// holder's lease should have ended.
+// its end, one attempt once that is live, one for each release that is this process's turn, and
+// one each time the holder's lease should have ended.
 func (l *Locker) Lock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
 	return l.engine.Lock(ctx, key, opts...)
 }

@@ -49,8 +49,8 @@ func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) err
 // Lock waits until it has key for a writer or ctx ends; see [holdfast.Locker]. On a context bound to
 // a live read lease of this Locker on key it returns [holdfast.ErrUpgrade] immediately.
 //
-// A free key costs one round trip. A wait costs the subscription and its end, an attempt after
-// each message of a release, and one each second.
+// A free key costs one round trip. A wait costs the subscription and its end, an attempt once that
+// is live and after each message of a release, and one each second.
 func (l *Locker) Lock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
 	return l.engine.Lock(ctx, key, opts...)
 }

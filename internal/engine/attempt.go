@@ -55,7 +55,7 @@ func (e *Engine) Try(ctx context.Context, k *Key, t Terms, reserve int64) Attemp
 	return e.judge(k, a.owner, t, start, reply, err)
 }
 
-// NewOwner mints an identity that is never used again. The leading zero tells our
+// NewOwner makes an identity that is never used again. The leading zero tells our
 // owners from Redisson's.
 func (e *Engine) NewOwner() string {
 	b := make([]byte, 0, 64)
@@ -137,9 +137,9 @@ func (e *Engine) Adopt(k *Key, a Attempt, w *Waiter) *holdfast.Lease {
 	return lease
 }
 
-// Occupy makes h the hold of the key and begins its first section, that of w, with the key's mutex
+// AdoptGrant makes h the hold of the key and begins its first section, that of w, with the key's mutex
 // held. Another hold is lost: Redis has granted the key to h's owner since.
-func (e *Engine) Occupy(h *Hold, w *Waiter) *holdfast.Lease {
+func (e *Engine) AdoptGrant(h *Hold, w *Waiter) *holdfast.Lease {
 	for old := range h.Key.holds() {
 		e.revoke(old, watchdog.ErrNotOurs)
 	}

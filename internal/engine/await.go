@@ -23,7 +23,7 @@ func (e *Engine) await(ctx context.Context, k *Key, w *Waiter) (*holdfast.Lease,
 				continue
 			case <-ctx.Done():
 				e.logLongWait(k, w)
-				return e.withdraw(ctx, k, w)
+				return e.endWait(ctx, k, w)
 			}
 		}
 		e.logLongWait(k, w)
@@ -52,9 +52,9 @@ func (e *Engine) logLongWait(k *Key, w *Waiter) {
 	}
 }
 
-// withdraw removes a waiter whose context has ended, or whose OnPlace has panicked. A lease that
+// endWait removes a waiter whose context has ended, or whose OnPlace has panicked. A lease that
 // it has got by then goes to the next waiter.
-func (e *Engine) withdraw(ctx context.Context, k *Key, w *Waiter) (*holdfast.Lease, error) {
+func (e *Engine) endWait(ctx context.Context, k *Key, w *Waiter) (*holdfast.Lease, error) {
 	k.Lock()
 	if w.waiting {
 		err := e.discipline.WaitError(k, w)
@@ -101,7 +101,7 @@ func (e *Engine) onPlace(ctx context.Context, k *Key, w *Waiter, place int) {
 	ended := true
 	defer func() {
 		if ended {
-			_, _ = e.withdraw(ctx, k, w)
+			_, _ = e.endWait(ctx, k, w)
 		}
 	}()
 	w.onPlace(place)

@@ -29,7 +29,7 @@ type Hold struct {
 	section   *section                  // the newest; guarded by the stripe's mutex
 	first     section                   // in place, which saves an allocation
 	isDefault bool                      // see Terms.Default; immutable
-	late      bool                      // granted so late that Redis may have it for much longer than its lease; immutable
+	late      bool                      // its call took over a second, by which Redis may have it for longer than we trust it; immutable
 	pinned    bool                      // never handed over: a nested call may still arrive, or a reader is beside it; guarded by the stripe's mutex
 	lost      bool                      // guarded by the stripe's mutex
 	long      bool                      // logLongHold has logged it; guarded by the stripe's mutex

@@ -43,10 +43,10 @@ func (k *Key) Go(f func()) {
 	k.engine.Calls.Background(f)
 }
 
-// EndCall ends a call for the key that was under way, and settles the key. Do not unlock the key's mutex
-// between the change that the call makes and EndCall: whoever sees the change must not see the call any
-// more. After EndCall, a call of beginCall needs Calls.End, once its caller has no more to do; one of Go
-// must not have it.
+// EndCall ends a call for the key that was under way, and settles the key. The key's mutex is held from the
+// change that the call makes until EndCall, so that nobody sees the change while the call still counts as
+// under way. A call of beginCall needs Calls.End afterwards, once its caller has no more to do. A call of Go
+// must not have it: its goroutine does that.
 func (k *Key) EndCall() {
 	k.calls--
 	k.engine.discipline.Settle(k)

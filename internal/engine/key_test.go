@@ -57,7 +57,7 @@ func TestG1_AKeyHasOneHold(t *testing.T) {
 	require.NoError(t, first.Err())
 
 	k.Lock()
-	third := e.Occupy(hold("third"), NewWaiter(Terms{}, nil, 0))
+	third := e.AdoptGrant(hold("third"), NewWaiter(Terms{}, nil, 0))
 	k.Unlock()
 	require.ErrorIs(t, first.Err(), watchdog.ErrNotOurs)
 	require.NoError(t, third.Err())

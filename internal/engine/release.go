@@ -66,7 +66,7 @@ func (en *entry) unlockLast(ctx context.Context, now time.Duration) error {
 	held := e.observer.held(en)
 	s.end(holdfast.ErrReleased)
 	h.pinned = h.pinned || s.nesting.busy()
-	if h.leave(s) { // the last of the others releases it
+	if h.dropSection(s) { // the last of the others releases it
 		e.observer.ended(en, held, nil)
 		k.Unlock()
 		return nil

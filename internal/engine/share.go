@@ -90,8 +90,8 @@ func (k *Key) serveReaders(h *Hold) {
 	}
 }
 
-// leave removes a section that has ended from a hold. It reports whether others share the hold.
-func (h *Hold) leave(s *section) bool {
+// dropSection removes a section that has ended from a hold. It reports whether others share the hold.
+func (h *Hold) dropSection(s *section) bool {
 	if h.extras.sections == nil {
 		return false
 	}

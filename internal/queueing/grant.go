@@ -95,11 +95,11 @@ func (q *queue) grant(t *ticket, g wire.Grant) {
 	if planted.TrustFromGrant {
 		t.start = time.Now()
 	}
-	q.key.Serve(w, q.occupy(t, w, terms, t.start, wire.AcquireReply{Fence: g.Fence, FenceEnd: g.FenceEnd}, g.Members...))
+	q.key.Serve(w, q.adoptGrant(t, w, terms, t.start, wire.AcquireReply{Fence: g.Fence, FenceEnd: g.FenceEnd}, g.Members...))
 }
 
-// occupy makes the owner of a ticket the holder, for w. members may follow in its run.
-func (q *queue) occupy(t *ticket, w *engine.Waiter, terms engine.Terms, start time.Time, reply wire.AcquireReply, members ...string) *holdfast.Lease {
+// adoptGrant makes the owner of a ticket the holder, for w. members may follow in its run.
+func (q *queue) adoptGrant(t *ticket, w *engine.Waiter, terms engine.Terms, start time.Time, reply wire.AcquireReply, members ...string) *holdfast.Lease {
 	var state any
 	if t.doubt || len(members) > 0 {
 		state = &run{doubt: t.doubt, members: members}
@@ -107,7 +107,7 @@ func (q *queue) occupy(t *ticket, w *engine.Waiter, terms engine.Terms, start ti
 	h := q.discipline.engine.NewHold(q.key, t.owner, terms, start, reply, state)
 	q.done(t)
 	q.why = nil
-	return q.discipline.engine.Occupy(h, w)
+	return q.discipline.engine.AdoptGrant(h, w)
 }
 
 // toConfirm ends a wait with a grant that the waiter's goroutine confirms, unless the wait
@@ -181,7 +181,7 @@ func (t *ticket) confirmed(w *engine.Waiter, start time.Time, reply wire.Acquire
 	if k.Closed() || k.HeldSince(start) {
 		return nil
 	}
-	return q.occupy(t, w, w.Terms, start, reply, t.grant.Members...)
+	return q.adoptGrant(t, w, w.Terms, start, reply, t.grant.Members...)
 }
 
 // rejoin lets a waiter enter again after its grant turned out not to stand.

@@ -48,7 +48,7 @@ func (q *queue) holdBriefly() {
 	t := engine.Terms{Lease: time.Second, MaxHold: engine.Fixed}
 	q.key.Lock()
 	defer q.key.Unlock()
-	q.discipline.engine.Occupy(q.discipline.engine.NewHold(q.key, "owner", t, time.Now(), wire.AcquireReply{}, nil), engine.NewWaiter(t, nil, 0))
+	q.discipline.engine.AdoptGrant(q.discipline.engine.NewHold(q.key, "owner", t, time.Now(), wire.AcquireReply{}, nil), engine.NewWaiter(t, nil, 0))
 }
 
 // lingers is lingering, which needs the key's mutex held.

@@ -97,7 +97,7 @@ func (q *Quorum) DeclareNothingHeld(ctx context.Context) error {
 var (
 	errInUse = errors.New("a node votes, so the nodes may be in use: the quarantine of the others goes on; " +
 		"if nothing is held, delete the key holdfast_node on all nodes and call again")
-	errForgot = judged{errors.New("it was started, emptied or promoted meanwhile"), wire.Unavailable}
+	errForgot = ownError{errors.New("it was started, emptied or promoted meanwhile"), wire.Unavailable}
 )
 
 // Nodes returns the state of all nodes, and changes nothing.

@@ -53,7 +53,7 @@ func (q *Quorum) Release(ctx context.Context, e wire.ReleaseRequest) (wire.Relea
 	case refused >= q.lostAt():
 		return wire.ReleaseReply{}, q.newError(q.quorum, errs) // to be tried again, until the engine calls Abandoned
 	case !all:
-		return wire.ReleaseReply{}, judged{q.newError(q.quorum, errs), wire.Unknown}
+		return wire.ReleaseReply{}, ownError{q.newError(q.quorum, errs), wire.Unknown}
 	default:
 		q.holds.Delete(e.Owner)
 		return reply, nil // if not ours, the quorum was lost

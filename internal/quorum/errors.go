@@ -33,22 +33,23 @@ func (e worded) Unwrap() error { return e.of }
 
 var (
 	errPending = errors.New("has not answered yet")
-	errAway    = judged{errors.New("does not answer"), wire.Unavailable}
-	errVoid    = judged{errors.New("no vote: it has just been started, emptied or promoted"), wire.Unavailable}
-	errTaken   = judged{errors.New("held by another for the moment"), wire.Unavailable}
-	errDenied  = judged{errors.New("the node does not have this hold"), wire.Unavailable}
-	errOver    = judged{errors.New("the round was over"), wire.Refused}
-	errGivenUp = judged{errOver.error, wire.Unavailable} // errOver in the error of a round, which another follows
-	errClosed  = judged{holdfast.ErrClosed, wire.Refused}
+	errAway    = ownError{errors.New("does not answer"), wire.Unavailable}
+	errVoid    = ownError{errors.New("no vote: it has just been started, emptied or promoted"), wire.Unavailable}
+	errTaken   = ownError{errors.New("held by another for the moment"), wire.Unavailable}
+	errDenied  = ownError{errors.New("the node does not have this hold"), wire.Unavailable}
+	errOver    = ownError{errors.New("the round was over"), wire.Refused}
+	errGivenUp = ownError{errOver.error, wire.Unavailable} // errOver in the error of a round, which another follows
+	errClosed  = ownError{holdfast.ErrClosed, wire.Refused}
 )
 
-type judged struct {
+// ownError is an error of this package, and says nothing of a node.
+type ownError struct {
 	error
 	outcome wire.Outcome
 }
 
-func (e judged) Unwrap() error         { return e.error }
-func (e judged) Outcome() wire.Outcome { return e.outcome }
+func (e ownError) Unwrap() error         { return e.error }
+func (e ownError) Outcome() wire.Outcome { return e.outcome }
 
 // quarantine says why a node has no vote.
 const quarantine = "it was started, emptied or promoted less than the longest lease ago, or is new (if nothing can be held: DeclareNothingHeld)"
@@ -61,7 +62,7 @@ func (e noVote) Error() string {
 }
 
 // refused is an answer that waiting cannot cure.
-func refused(err error) error { return judged{err, wire.Refused} }
+func refused(err error) error { return ownError{err, wire.Refused} }
 
 // sentinel is the error of package holdfast that the answers amount to; nil where the engine
 // derives it from the outcome. It is ErrWrongType if so many nodes have something else at the

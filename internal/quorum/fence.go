@@ -69,7 +69,7 @@ func (r *round) disagree() {
 		d := r.replies[i].Clock - middle
 		if r.errs[i] == nil && max(d, -d) > r.q.maxSkew()/2 { // otherwise a quorum would agree
 			by := time.Duration(d) * time.Microsecond
-			r.errs[i] = judged{fmt.Errorf("no vote with fencing: its clock differs from the other nodes' by %v", by), wire.Unavailable}
+			r.errs[i] = ownError{fmt.Errorf("no vote with fencing: its clock differs from the other nodes' by %v", by), wire.Unavailable}
 			n.compare(by)
 		}
 	}

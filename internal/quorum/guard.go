@@ -108,7 +108,7 @@ func (n *node) learn(done chan struct{}) {
 	g.checked.Store(int64(n.q.calls.Now()))
 	wait := 100 * time.Millisecond
 	if err == nil && s.Vote == nil {
-		err = judged{noVote{s.Remaining}, wire.Unavailable} // it will vote later
+		err = ownError{noVote{s.Remaining}, wire.Unavailable} // it will vote later
 		wait = min(s.Remaining, time.Second)
 		if g.logged != s.Incarnation {
 			g.logged = s.Incarnation

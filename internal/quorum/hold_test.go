@@ -172,7 +172,7 @@ func TestRepairerIsPatientWithoutAVote(t *testing.T) {
 	inBubble(t, 2, func(t *testing.T, r *harness) {
 		c := r.client()
 		var tries [2]atomic.Int32
-		for i, why := range []error{judged{noVote{time.Hour}, wire.Unavailable}, errTaken} {
+		for i, why := range []error{ownError{noVote{time.Hour}, wire.Unavailable}, errTaken} {
 			n := c.nodes[i]
 			n.asks.call = func(context.Context, bool, []item[wire.NodeReply]) ([]wire.NodeReply, error) {
 				tries[i].Add(1)

@@ -66,7 +66,7 @@ func (n *node) away() bool { return n.silent.Load() >= awayAfter }
 func (n *node) absence() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return judged{fmt.Errorf("does not answer: %w", n.why), wire.Unavailable}
+	return ownError{fmt.Errorf("does not answer: %w", n.why), wire.Unavailable}
 }
 
 // fresh reports whether the node has just answered.
@@ -81,7 +81,7 @@ func (n *node) extends() { n.extended.Store(int64(n.q.calls.Now())) }
 // noteCall notes how a call ended. While the node answers, it takes no mutex, as every call
 // passes through here.
 func (n *node) noteCall(err error) {
-	if err != nil && errors.As(err, new(judged)) {
+	if err != nil && errors.As(err, new(ownError)) {
 		return // an error of our own
 	}
 	outcome := wire.OutcomeOf(err)

@@ -48,7 +48,7 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	q.holds.Store(owner, h) // so that a caller that leaves during the round can give it up by the owner
 	if err := ctx.Err(); err != nil {
 		q.holds.Delete(owner) // the caller may have left before that
-		return wire.AcquireReply{}, judged{err, wire.Refused}
+		return wire.AcquireReply{}, ownError{err, wire.Refused}
 	}
 	start := time.Now()
 	r.ask(ctx, q.nodes)

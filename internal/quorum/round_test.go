@@ -52,9 +52,9 @@ func TestRetryDelay_Bounds(t *testing.T) {
 func TestFailedRoundIsJudged(t *testing.T) {
 	byLetter := map[rune]error{
 		'y': nil, 'h': holdfast.ErrHeld, 's': calls.ErrNoAnswer, 'a': errAway, 'o': errOver, 'v': errVoid,
-		'n': judged{noVote{time.Second}, wire.Unavailable},
+		'n': ownError{noVote{time.Second}, wire.Unavailable},
 		'r': refused(fmt.Errorf("a call: %w", &rueidis.RedisError{})),
-		'p': judged{errors.New("upstream failure"), wire.Doubtful},
+		'p': ownError{errors.New("upstream failure"), wire.Doubtful},
 	}
 	for answers, want := range map[string]error{
 		"hhhhh": holdfast.ErrNotAcquired,
@@ -109,14 +109,14 @@ var (
 )
 
 // noKey is the answer of a node whose user may not touch the key.
-type noKey struct{ judged }
+type noKey struct{ ownError }
 
 func (noKey) KeyRefused() bool { return true }
 
 // The user may not touch the key on some of five nodes (k), and others refuse for good (r): only
 // where the first make the difference may the call succeed when they allow it.
 func TestRefusedKeyMakesTheDifference(t *testing.T) {
-	r := judged{errors.New("refused"), wire.Refused}
+	r := ownError{errors.New("refused"), wire.Refused}
 	byLetter := map[rune]error{'y': nil, 'k': noKey{r}, 'r': r, 's': calls.ErrNoAnswer}
 	for answers, want := range map[string]bool{
 		"kkkkk": true, "kkkyy": true, "rrkyy": true, "rkkss": true,
