@@ -107,9 +107,9 @@ func (n *node) serve(l *link) (began time.Time, err error) {
 			}
 			continue
 		}
-		no, err := n.join(l, join)
-		if len(no) > 0 {
-			if refusedNames = append(refusedNames, no...); again == nil {
+		forbidden, err := n.join(l, join)
+		if len(forbidden) > 0 {
+			if refusedNames = append(refusedNames, forbidden...); again == nil {
 				again = time.After(loop.Jitter(n.s.pace.refused))
 			}
 		}
@@ -134,7 +134,7 @@ func (n *node) serve(l *link) (began time.Time, err error) {
 // join subscribes the channels and returns those that this user has no right to hear. Those that this node does not have
 // go astray. After a reply error all others that failed are in the queue again; after any other error the connection
 // must be given up.
-func (n *node) join(l *link, names []string) (no []string, err error) {
+func (n *node) join(l *link, names []string) (forbidden []string, err error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
@@ -144,7 +144,7 @@ func (n *node) join(l *link, names []string) (no []string, err error) {
 		case e == nil:
 			n.report(nil)
 		case hasCode(e, "NOPERM"):
-			no, refusal = append(no, names[i]), e
+			forbidden, refusal = append(forbidden, names[i]), e
 		case hasCode(e, "MOVED", "CLUSTERDOWN"):
 			n.setPhase(names[i:i+1], joining, astray)
 			n.s.stray()
@@ -153,12 +153,12 @@ func (n *node) join(l *link, names []string) (no []string, err error) {
 			err = e
 		}
 	}
-	n.setPhase(no, joining, refused)
+	n.setPhase(forbidden, joining, refused)
 	loop.Poke(l.asks) // the own one may be among them
-	if len(no) > 0 {
-		n.reportRefused(len(no), refusal)
+	if len(forbidden) > 0 {
+		n.reportRefused(len(forbidden), refusal)
 	}
-	return no, err
+	return forbidden, err
 }
 
 // leave unsubscribes the channels. After an error that is transient they are in the queue again; after any other error the

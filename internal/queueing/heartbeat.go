@@ -156,10 +156,10 @@ func (d *queued) sendHeartbeats(queues []*queue) {
 	for _, q := range queues {
 		for _, next := range q.nextHeartbeats() {
 			if owners+len(next.Owners) > maxOwners || len(asked) >= maxKeys {
-				full, its := asked, due
+				full, of := asked, due
 				tokens <- struct{}{}
 				others.Go(func() {
-					d.sendHeartbeat(full, its)
+					d.sendHeartbeat(full, of)
 					<-tokens
 				})
 				asked, due, owners = nil, nil, 0

@@ -16,7 +16,7 @@ type racing struct {
 	engine  *engine.Engine                // immutable
 	backend Backend                       // the engine's; immutable
 	delay   func(tries int) time.Duration // nil: there are no split votes; immutable
-	usual   [engine.Stripes]calls.Average // by stripe of the key: 1024 times the releases that a wait lets pass; used only with delay
+	usual   [engine.Stripes]calls.Average // by stripe of the key: how many releases a wait lets pass, in 1024ths; used only with delay
 }
 
 // New returns an engine whose waiters race with other processes for a key. It makes no call to

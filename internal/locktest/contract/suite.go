@@ -28,10 +28,10 @@ type testCase struct {
 type where uint
 
 const (
-	ownRedis    where = 1 << iota // not those with a shared Redis: it takes the way to Redis away
-	disturbs                      // not those without servers: it disturbs the way, changes what Redis has, or looks at calls
-	ofOneHolder                   // not readers: it keeps a key from a second holder, or hands it on to a waiter
-	noPermits                     // not a semaphore: it has fences, locks of Java, a first attempt alone, or waits that send nothing
+	ownRedis    where = 1 << iota // not those with a shared Redis: the case takes the way to Redis away
+	disturbs                      // not those without servers: the case disturbs the way, changes what Redis has, or looks at calls
+	ofOneHolder                   // not readers: the case keeps a key from a second holder, or hands it on to a waiter
+	noPermits                     // not a semaphore: the case needs fences, locks of Java, a first attempt alone, or waits that send nothing
 
 	anywhere where = 0
 	servers        = ownRedis | disturbs

@@ -125,7 +125,7 @@ func testHolderKilled(t *testing.T, k locktest.Kind) {
 		child.Kill()
 		killed := time.Now()
 		l := locktest.Got(t, waiting)
-		require.Less(t, time.Since(killed), lease+20*time.Second)
+		require.Less(t, time.Since(killed), lease+20*time.Second) // internal/sim/speed has the promised time
 		k.Grown(t, before, l.Fence())
 		require.NoError(t, l.Unlock(locktest.Bounded(t)))
 		child = locktest.StartChild(t, "client", s.Addr(), lease.String())
