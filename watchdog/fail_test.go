@@ -107,6 +107,25 @@ func TestG9_HungCallIsGivenUpAtItsLimit(t *testing.T) {
 	}
 }
 
+func TestLateYesOfAnOldCallDoesNotHastenTheNextRenewal(t *testing.T) {
+	inBubble(t, func(c attempt) {
+		if c.n == 0 {
+			<-c.hang
+		}
+		c.all(Renewed)
+	}, func(t *testing.T, r *harness) {
+		h := r.hold(Terms{})
+		pass(lease/3 + limit + lease/40)
+		at := r.starts(h)
+		require.Len(t, at, 2)
+		r.lives(h, at[1]+trusted)
+		r.answer()
+		r.lives(h, at[1]+trusted)
+		pass(lease / 3)
+		require.Equal(t, at[1]+lease/3, r.starts(h)[2])
+	})
+}
+
 func TestG2_DeadlinesAreKeptWhenEveryCallHangs(t *testing.T) {
 	inBubble(t, func(c attempt) {
 		if c.n < 2 {

@@ -93,6 +93,10 @@ func TestRunMaxHold(t *testing.T) {
 	p.write("exit 0").exits(statusLost)
 	require.Equal(t, "holdfast: the command has run for 9s, as long as --max-hold allows; ending the command\n", p.err.String())
 	requireFree(t, s, key)
+
+	p = started(t, s.Addr(), "--max-hold", "9s", "--kill-after", "50ms")
+	p.exits(statusLost)
+	requireFree(t, s, key)
 }
 
 // What a locker warns of is on standard error, and why a lease was lost.

@@ -1,4 +1,5 @@
-// Package loop has what wakes a loop in the background, and how it pauses.
+// Package loop has what wakes a loop in the background, how it pauses, and the back-off between its
+// attempts.
 package loop
 
 import (
