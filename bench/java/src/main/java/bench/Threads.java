@@ -8,7 +8,7 @@ import java.util.concurrent.TimeUnit;
 /** Threads that work together. If one fails, all have failed. */
 final class Threads {
     /** How much longer than planned something may take. */
-    static final long PATIENCE = TimeUnit.SECONDS.toNanos(10);
+    static final long PATIENCE = TimeUnit.SECONDS.toNanos(30); // as in load.go
 
     /** Enough for Redisson's calls, and small enough for 10,000 threads on any machine. */
     private static final long STACK = 256 * 1024;
@@ -62,7 +62,7 @@ final class Threads {
     }
 
     static IllegalStateException stuck() {
-        return new IllegalStateException("some still waited 10s after the end");
+        return new IllegalStateException("some still waited 30s after the end");
     }
 
     static IllegalStateException broken() {
