@@ -4,7 +4,8 @@
 // busy machine changes nothing.
 //
 //	network.go   connects by address, in memory
-//	server.go    a server: what is asked of it, and what may happen to it
+//	server.go    a server, and what may happen to it
+//	commands.go  how it answers where miniredis answers unlike Redis, or not at all
 //	script.go    how it runs scripts, which may be refused
 //	world.go     servers, processes and the links between them
 //	schedule.go  faults of a world, by a seed
