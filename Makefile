@@ -34,14 +34,14 @@ test-all: ## Run what CI runs beside make test: race, Sentinel, Cluster, chaos, 
 
 # Two days of life with 60 000 grants and 30 000 faults, and a part of the cut points.
 test-days:
-	go test -timeout 60m ./internal/sim/campaign -run 'Campaigns|CutPoints' \
+	go test -timeout 60m ./internal/testing/sim/campaign -run 'Campaigns|CutPoints' \
 		-seeds=10 -length=2h -callers=3 -life=48h -grants=60000 -faults=30000 -every=8
 
 # Mistakes that campaigns find soon, figures, and the models.
 test-models:
-	go test -timeout 60m -tags planted -short ./internal/sim/campaign -run Power
-	go test -timeout 60m ./internal/sim/speed -run LongestWait
-	go test -timeout 60m ./internal/model/...
+	go test -timeout 60m -tags planted -short ./internal/testing/sim/campaign -run Power
+	go test -timeout 60m ./internal/testing/sim/speed -run LongestWait
+	go test -timeout 60m ./internal/testing/model/...
 
 # What only long runs have: suites on Sentinel sets and Redis Clusters, thousands of keys, quorums of 3 and 5 nodes, and chaos. The
 # suites in virtual time are in make test and make race. Here, contract runs on one server and on a Cluster of three masters, and the
@@ -72,7 +72,7 @@ test-interop: ## Run Go and Java side by side, with the real Redisson; installs 
 	@hack/install.sh redis-server
 	@hack/install.sh faketime
 	@hack/install.sh javac mvn || { [ "$$CI" != true ] && echo "tests that need Java 17 and Maven are skipped"; }
-	INTEROP=1 hack/gotest.sh . "./internal/interop ./examples/sidebyside" -p=1 -timeout 20m
+	INTEROP=1 hack/gotest.sh . "./internal/testing/interop ./examples/sidebyside" -p=1 -timeout 20m
 
 test-rivals: ## Have every rival of the bench do its work once, on its own server; installs etcd, ZooKeeper, Java 17 and Maven if they are missing
 	@hack/install.sh redis-server
@@ -102,17 +102,17 @@ soak: ## Hunt for two holders for longer than the tests do: make soak TIME=30m D
 	esac
 
 sim: ## Hunt in virtual time: make sim SEEDS=20 FIRST=1 LENGTH=30m KIND=rlock|rwlock|semaphore|fair|multilock
-	go test -v -timeout 24h ./internal/sim/campaign -run '(Campaigns|CutPoints)/$(KIND)' -every=1 \
+	go test -v -timeout 24h ./internal/testing/sim/campaign -run '(Campaigns|CutPoints)/$(KIND)' -every=1 \
 		-seeds=$(or $(SEEDS),20) -seed=$(or $(FIRST),1) -length=$(or $(LENGTH),30m)
 	@# Locks with a known mistake each, which the campaigns have to find.
-	go test -timeout 24h -tags planted ./internal/sim/campaign -run Power
+	go test -timeout 24h -tags planted ./internal/testing/sim/campaign -run Power
 
 failovers: ## Count the locks that survive the death of their master with and without WithReplicas: make failovers N=100
 	@hack/install.sh redis-server
 	FAILOVERS=$(or $(N),100) go test -v -timeout 24h -run ReplicasKeepLocks ./rlock
 
 model: ## Explore the protocols of the fair lock and of the quorum further than the tests do, for about 15 minutes each
-	MODEL=long go test -v -timeout 2h -p 1 -run 'TestG1_.*Model' ./internal/model/...
+	MODEL=long go test -v -timeout 2h -p 1 -run 'TestG1_.*Model' ./internal/testing/model/...
 
 bench: ## Measure beside the bare scripts and other libraries into bench/results, about an hour; ARGS=-quick: 3 minutes, into bench/results-quick
 	@hack/install.sh redis-server

@@ -9,9 +9,9 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/locktest"
-	"github.com/holdfast-go/holdfast/internal/locktest/chaos"
-	"github.com/holdfast-go/holdfast/internal/locktest/exclusion"
+	"github.com/holdfast-go/holdfast/internal/testing/locktest"
+	"github.com/holdfast-go/holdfast/internal/testing/locktest/chaos"
+	"github.com/holdfast-go/holdfast/internal/testing/locktest/exclusion"
 	"github.com/holdfast-go/holdfast/multilock"
 )
 

@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/holdfast-go/holdfast/internal/locktest"
-	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/holdfast-go/holdfast/internal/sim"
+	"github.com/holdfast-go/holdfast/internal/testing/locktest"
+	"github.com/holdfast-go/holdfast/internal/testing/redistest"
+	"github.com/holdfast-go/holdfast/internal/testing/sim"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, redistest.Leftovers()...) }

@@ -9,13 +9,13 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/locktest"
-	"github.com/holdfast-go/holdfast/internal/locktest/cluster"
-	"github.com/holdfast-go/holdfast/internal/locktest/contract"
-	"github.com/holdfast-go/holdfast/internal/locktest/exclusion"
-	"github.com/holdfast-go/holdfast/internal/locktest/faults"
-	"github.com/holdfast-go/holdfast/internal/locktest/sentinel"
-	"github.com/holdfast-go/holdfast/internal/sim"
+	"github.com/holdfast-go/holdfast/internal/testing/locktest"
+	"github.com/holdfast-go/holdfast/internal/testing/locktest/cluster"
+	"github.com/holdfast-go/holdfast/internal/testing/locktest/contract"
+	"github.com/holdfast-go/holdfast/internal/testing/locktest/exclusion"
+	"github.com/holdfast-go/holdfast/internal/testing/locktest/faults"
+	"github.com/holdfast-go/holdfast/internal/testing/locktest/sentinel"
+	"github.com/holdfast-go/holdfast/internal/testing/sim"
 	"github.com/holdfast-go/holdfast/rwlock"
 )
 

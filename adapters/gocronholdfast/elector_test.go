@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/adapters/gocronholdfast"
 	"github.com/holdfast-go/holdfast/election"
 	"github.com/holdfast-go/holdfast/holdfasttest"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 )
 
 func newElector(t *testing.T, l holdfast.Locker) *gocronholdfast.Elector {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/adapters/gocronholdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 	"github.com/holdfast-go/holdfast/rlock"
 )
 

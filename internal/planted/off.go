@@ -1,6 +1,6 @@
 //go:build !planted
 
-// Package planted plants known mistakes, one at a time, so that the campaigns of internal/sim and
+// Package planted plants known mistakes, one at a time, so that the campaigns of internal/testing/sim and
 // the controls of the chaos campaign can show that they find them. Only tests built with the
 // tag "planted" have them: elsewhere these are constants, and the compiler removes the code
 // behind them.

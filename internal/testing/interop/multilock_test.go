@@ -1,0 +1,84 @@
+package interop
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/testing/locktest"
+	"github.com/holdfast-go/holdfast/internal/testing/redistest"
+	"github.com/holdfast-go/holdfast/multilock"
+)
+
+// To Java each node of a quorum holds a plain lock, and its own locks on the nodes count for
+// Go.
+func TestMultilock(t *testing.T) {
+	needJava(t)
+	var nodes []redis
+	var clients []rueidis.Client
+	var java []hand
+	for range 3 {
+		s := redistest.Start(t)
+		nodes, clients = append(nodes, one(s)), append(clients, s.Client(t))
+		java = append(java, startAgent(t, inJava, s.Addr(), longLeases).hand(t, "java", "plain", "k"))
+	}
+	for _, h := range java {
+		h.ready(t)
+	}
+	locker, err := multilock.New(clients, multilock.WithNodeTimeout(3*time.Second))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, locker.Close()) })
+	require.NoError(t, locker.DeclareNothingHeld(t.Context()))
+
+	// Go holds, and is entered again.
+	l, err := locker.Lock(t.Context(), "k")
+	require.NoError(t, err)
+	inner, err := locker.Lock(l.Bind(t.Context()), "k")
+	require.NoError(t, err)
+	var waits []<-chan answer
+	for i, h := range java {
+		locktest.Await(t, func() bool { return h.do(t, h.command("inspect")).Number == 2 }) // the last may be late
+		h.sees(l.Owner(), 2)
+		require.False(t, h.try())
+		h.refused()
+		waits = append(waits, h.waits())
+		awaitWaiters(t, nodes[i], "plain", "k", 1)
+	}
+	require.NoError(t, inner.Unlock(t.Context()))
+	require.NoError(t, l.Unlock(t.Context()))
+	for _, wait := range waits { // each is told by its node
+		got(t, wait)
+	}
+
+	// Java holds all nodes, and then too many for a quorum; its release wakes the waiter.
+	_, err = locker.TryLock(t.Context(), "k")
+	require.ErrorIs(t, err, holdfast.ErrNotAcquired)
+	java[2].unlock()
+	waited := make(chan *holdfast.Lease, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(t.Context(), agentWait)
+		defer cancel()
+		l, err := locker.Lock(ctx, "k")
+		assert.NoError(t, err)
+		waited <- l
+	}()
+	locktest.Await(t, func() bool { return listening(t, nodes[1], "k") == 1 })
+	java[1].unlock()
+	l = <-waited
+	require.NotNil(t, l)
+
+	// A quorum is enough: Java still holds a node.
+	java[1].sees(l.Owner(), 1)
+	require.NoError(t, l.Unlock(t.Context()))
+	require.EqualValues(t, 1, number(t, nodes[0], "EXISTS", "k"))
+	java[0].unlock()
+	for _, s := range nodes {
+		locktest.Await(t, func() bool { return number(t, s, "EXISTS", "k") == 0 })
+		tidy(t, s, "k")
+	}
+}
