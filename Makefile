@@ -23,7 +23,7 @@ race: ## Run what can race with the race detector
 	@# All but models, figures, documents, calls of scripts, programs that only use the library, a client like one that is tested, and what takes real
 	@# servers: test-controls has that.
 	@$(MAKE) test beside=1 how='-short -race -p=2 -skip Faults_OnRedis' MODULES='$(filter-out bench examples/% adapters/valkeyholdfast,$(MODULES))' \
-		packages='./multilock ./fair ./rlock $(shell go list ./... | grep -vE '/(examples|internal/(model|interop|redistest|wire|sim/speed))(/|$$)|/holdfast$$')'
+		packages='./multilock ./fair ./rlock $(shell go list ./... | grep -vE '/(examples|internal/(wire|testing/(model|interop|redistest|sim/speed)))(/|$$)|/holdfast$$')'
 
 test-all: ## Run what CI runs beside make test: race, Sentinel, Cluster, chaos, two days of campaigns, models, Java and rivals
 	@# What computes runs beside what waits for servers. Two that run at once must not install, so that comes first.

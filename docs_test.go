@@ -196,7 +196,7 @@ func TestDocsNameAllOptionsWithTheirDefaults(t *testing.T) {
 	all := maps.Clone(shared)
 	maps.Copy(all, table(t, "Options for replicas and clusters"))
 	for dir, rows := range map[string]map[string]string{
-		".": all, "rlock": {}, "rwlock": {}, "fair": table(t, "Options of fair.New"), "multilock": table(t, "Options of multilock.New"),
+		".": all, "rlock": {}, "rwlock": {}, "semaphore": {}, "fair": table(t, "Options of fair.New"), "multilock": table(t, "Options of multilock.New"),
 	} {
 		for name, doc := range functions(t, dir) {
 			if !strings.HasPrefix(name, "With") {

@@ -30,62 +30,62 @@ type hold struct {
 }
 
 // end is when the hold ends by itself, and why. The zero time says never.
-func (d *hold) end() (at time.Time, why error) {
-	if d.fixed || d.over || d.key.away() {
-		at, why = d.renewed.Add(d.lease), watchdog.ErrDeadline
+func (h *hold) end() (at time.Time, why error) {
+	if h.fixed || h.over || h.key.away() {
+		at, why = h.renewed.Add(h.lease), watchdog.ErrDeadline
 	}
-	if d.fixed {
+	if h.fixed {
 		why = watchdog.ErrFixedLease
 	}
-	if !d.over && !d.cap.IsZero() && (at.IsZero() || d.cap.Before(at)) {
-		at, why = d.cap, watchdog.ErrMaxHold
+	if !h.over && !h.cap.IsZero() && (at.IsZero() || h.cap.Before(at)) {
+		at, why = h.cap, watchdog.ErrMaxHold
 	}
 	return at, why
 }
 
 // lastRenewal is the last one, or the grant.
-func (d *hold) lastRenewal() time.Time {
-	if d.fixed || d.over || d.key.away() {
-		return d.renewed
+func (h *hold) lastRenewal() time.Time {
+	if h.fixed || h.over || h.key.away() {
+		return h.renewed
 	}
-	every := d.lease / 3
-	return d.renewed.Add(time.Since(d.renewed) / every * every)
+	every := h.lease / 3
+	return h.renewed.Add(time.Since(h.renewed) / every * every)
 }
 
-func (d *hold) deadline() time.Time {
-	if d.over {
-		return d.last
+func (h *hold) deadline() time.Time {
+	if h.over {
+		return h.last
 	}
-	at := d.lastRenewal().Add(d.lease)
-	if !d.cap.IsZero() && d.cap.Before(at) {
-		at = d.cap
+	at := h.lastRenewal().Add(h.lease)
+	if !h.cap.IsZero() && h.cap.Before(at) {
+		at = h.cap
 	}
 	return at
 }
 
 // endAll ends all entries, and with them the hold for its holder.
-func (d *hold) endAll(why error) {
-	if !d.over {
-		d.renewed, d.last, d.over = d.lastRenewal(), d.deadline(), true
+func (h *hold) endAll(why error) {
+	if !h.over {
+		h.renewed, h.last, h.over = h.lastRenewal(), h.deadline(), true
 	}
-	for _, e := range slices.Clone(d.entries) {
+	for _, e := range slices.Clone(h.entries) {
 		e.end(why)
 	}
 }
 
 // tell ends the Unlock that waits for the release.
-func (d *hold) tell(err error) {
-	if d.released != nil {
-		d.released <- err
-		d.released = nil
+func (h *hold) tell(err error) {
+	if h.released != nil {
+		h.released <- err
+		h.released = nil
 	}
 }
 
 // addEntry adds a level of nesting.
-func (d *hold) addEntry() *holdfast.Lease {
-	e := &entry{hold: d, done: make(chan struct{})}
+func (h *hold) addEntry() *holdfast.Lease {
+	e := &entry{hold: h, done: make(chan struct{})}
 	e.lease = holdfast.NewLease(e)
-	d.entries = append(d.entries, e)
+	h.entries = append(h.entries, e)
 	return &e.lease
 }
 
@@ -151,7 +151,7 @@ func (e *entry) Unlock(ctx context.Context) error {
 }
 
 func (e *entry) unlock(ctx context.Context) (err error) {
-	d, k, released := e.hold, e.hold.key, chan error(nil)
+	h, k, released := e.hold, e.hold.key, chan error(nil)
 	unknown := errs.With(holdfast.ErrUnknown, errAway)
 	k.do(func() {
 		switch {
@@ -159,18 +159,18 @@ func (e *entry) unlock(ctx context.Context) (err error) {
 			err = holdfast.ErrReleased
 		case e.over != nil:
 			err = e.over
-		case len(d.entries) > 1:
+		case len(h.entries) > 1:
 			e.end(holdfast.ErrReleased)
 			if k.away() {
 				err = unknown
 			}
 		default:
-			d.endAll(holdfast.ErrReleased)
+			h.endAll(holdfast.ErrReleased)
 			if k.away() {
 				released = make(chan error, 1)
-				d.released = released
+				h.released = released
 			} else {
-				k.release(d, nil)
+				k.release(h, nil)
 			}
 		}
 		e.unlocked = true

@@ -90,8 +90,8 @@ func (m *memory) catchUp() {
 		if len(k.holds)+len(k.waiters) == 0 {
 			delete(m.keys, name)
 		}
-		for _, d := range k.holds {
-			at, _ := d.end()
+		for _, h := range k.holds {
+			at, _ := h.end()
 			due(at)
 		}
 		for _, w := range k.waiters {
@@ -109,13 +109,13 @@ func (m *memory) catchUp() {
 // expire ends all holds that end by themselves before t, or then.
 func (m *memory) expire(t time.Time) {
 	for _, k := range m.keys {
-		for _, d := range slices.Clone(k.holds) {
-			for slices.Contains(k.holds, d) {
-				at, why := d.end()
+		for _, h := range slices.Clone(k.holds) {
+			for slices.Contains(k.holds, h) {
+				at, why := h.end()
 				if at.IsZero() || t.Before(at) {
 					break
 				}
-				k.lose(d, why)
+				k.lose(h, why)
 			}
 		}
 	}
@@ -124,12 +124,12 @@ func (m *memory) expire(t time.Time) {
 // restore ends the outage: leases are renewed, and what was unlocked meanwhile is released.
 func (m *memory) restore() {
 	for _, k := range m.keys {
-		for _, d := range slices.Clone(k.holds) {
+		for _, h := range slices.Clone(k.holds) {
 			switch {
-			case d.over:
-				k.release(d, nil)
-			case !d.fixed:
-				d.renewed = m.back
+			case h.over:
+				k.release(h, nil)
+			case !h.fixed:
+				h.renewed = m.back
 			}
 		}
 	}
@@ -159,9 +159,9 @@ func (k *keyState) serve(now time.Time) {
 		case w.outer != nil && !w.beside:
 			k.finish(w, result{lease: w.outer.hold.addEntry()})
 		case w.beside, !full && k.admits(w):
-			d := w.take(now)
-			k.holds = append(k.holds, d)
-			k.finish(w, result{lease: d.addEntry()})
+			h := w.take(now)
+			k.holds = append(k.holds, h)
+			k.finish(w, result{lease: h.addEntry()})
 		default:
 			full = true
 		}
@@ -171,7 +171,7 @@ func (k *keyState) serve(now time.Time) {
 // admits reports whether w can hold the key beside those that do.
 func (k *keyState) admits(w *waiter) bool {
 	if k.readWrite && w.locker.reads {
-		return !slices.ContainsFunc(k.holds, func(d *hold) bool { return !d.locker.reads })
+		return !slices.ContainsFunc(k.holds, func(h *hold) bool { return !h.locker.reads })
 	}
 	return len(k.holds) < k.permits
 }
@@ -207,19 +207,19 @@ func (k *keyState) remove(w *waiter) bool {
 }
 
 // lose ends a hold without its holder's doing.
-func (k *keyState) lose(d *hold, why error) {
-	d.endAll(errs.Lost(why))
+func (k *keyState) lose(h *hold, why error) {
+	h.endAll(errs.Lost(why))
 	if why == watchdog.ErrMaxHold && k.away() {
 		return // it cannot be released, and runs out
 	}
-	k.release(d, errs.With(holdfast.ErrUnknown, errAway))
+	k.release(h, errs.With(holdfast.ErrUnknown, errAway))
 }
 
 // release ends a hold in Redis, and tells the Unlock that waits for it.
-func (k *keyState) release(d *hold, err error) {
-	d.tell(err)
-	k.holds = slices.DeleteFunc(k.holds, func(o *hold) bool { return o == d })
-	if k.readWrite && !d.locker.reads { // now it is the turn of the readers that have waited
+func (k *keyState) release(h *hold, err error) {
+	h.tell(err)
+	k.holds = slices.DeleteFunc(k.holds, func(o *hold) bool { return o == h })
+	if k.readWrite && !h.locker.reads { // now it is the turn of the readers that have waited
 		slices.SortStableFunc(k.waiters, func(a, b *waiter) int {
 			switch {
 			case a.locker.reads == b.locker.reads:
@@ -247,9 +247,9 @@ func byEnd(a, b *hold) int { return a.deadline().Compare(b.deadline()) }
 
 // holdsOf are those of a locker.
 func (k *keyState) holdsOf(l *Locker) (all []*hold) {
-	for _, d := range k.holds {
-		if d.locker == l {
-			all = append(all, d)
+	for _, h := range k.holds {
+		if h.locker == l {
+			all = append(all, h)
 		}
 	}
 	return all
@@ -257,16 +257,16 @@ func (k *keyState) holdsOf(l *Locker) (all []*hold) {
 
 // whyNot says why w is not served.
 func (k *keyState) whyNot(w *waiter) error {
-	switch d := k.first(); {
-	case w.outer == nil && d != nil && d.locker == w.locker && !d.over && !d.locker.reads && !k.semaphore:
-		return errs.Here(time.Since(d.granted), d.label)
+	switch h := k.first(); {
+	case w.outer == nil && h != nil && h.locker == w.locker && !h.over && !h.locker.reads && !k.semaphore:
+		return errs.Here(time.Since(h.granted), h.label)
 	case k.away():
 		return errs.With(holdfast.ErrUnavailable, errAway)
-	case d != nil && w.locker.reads && d.locker.reads: // a writer waits
+	case h != nil && w.locker.reads && h.locker.reads: // a writer waits
 		return holdfast.ErrNotAcquired
-	case d != nil && d.label != nil:
-		return errs.HeldBy(*d.label)
-	case d != nil:
+	case h != nil && h.label != nil:
+		return errs.HeldBy(*h.label)
+	case h != nil:
 		return errs.HeldBy("")
 	}
 	return holdfast.ErrNotAcquired
@@ -288,24 +288,24 @@ func (w *waiter) overdue() time.Time {
 func (w *waiter) take(now time.Time) *hold {
 	l, o := w.locker, w.options
 	l.owners++
-	d := &hold{locker: l, key: w.key, owner: fmt.Sprintf("holdfasttest-%d:0%d", l.id, l.owners), lease: l.settings.Lease, label: o.Label, granted: now, renewed: now}
-	d.isDefault = o.FixedLease == nil && o.MaxHold == nil && o.Label == nil && !w.beside
+	h := &hold{locker: l, key: w.key, owner: fmt.Sprintf("holdfasttest-%d:0%d", l.id, l.owners), lease: l.settings.Lease, label: o.Label, granted: now, renewed: now}
+	h.isDefault = o.FixedLease == nil && o.MaxHold == nil && o.Label == nil && !w.beside
 	switch {
 	case o.FixedLease != nil:
-		d.lease, d.fixed = *o.FixedLease, true
+		h.lease, h.fixed = *o.FixedLease, true
 	case o.MaxHold != nil:
-		d.cap = now.Add(*o.MaxHold)
+		h.cap = now.Add(*o.MaxHold)
 	case l.settings.MaxHold > 0:
-		d.cap = now.Add(l.settings.MaxHold)
+		h.cap = now.Add(l.settings.MaxHold)
 	}
 	switch {
 	case w.beside:
-		d.fence = w.outer.hold.fence
+		h.fence = w.outer.hold.fence
 	case l.settings.Fencing:
 		l.memory.fence++
-		d.fence = l.memory.fence
+		h.fence = l.memory.fence
 	}
-	return d
+	return h
 }
 
 // ask serves a call immediately if that is possible. If the call must wait, and may, its

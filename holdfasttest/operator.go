@@ -25,9 +25,9 @@ func (l *Locker) Lose(key string) (err error) {
 	l.memory.do(func() {
 		err = errs.Of("lose", key, ErrNotHeld)
 		if k := l.memory.keys[key]; k != nil {
-			for _, d := range k.holdsOf(l) {
-				if !d.over {
-					k.lose(d, watchdog.ErrNotOurs)
+			for _, h := range k.holdsOf(l) {
+				if !h.over {
+					k.lose(h, watchdog.ErrNotOurs)
 					err = nil
 				}
 			}
@@ -102,38 +102,38 @@ func (k *keyState) status() holdfast.Status {
 	s := holdfast.Status{Key: k.name, Waiting: len(k.waiters)}
 	if k.semaphore && len(k.holds) > 0 {
 		s.Permits = k.permits
-		for _, d := range slices.SortedStableFunc(slices.Values(k.holds), byEnd) {
-			h := holdfast.Holder{Owner: d.owner, Entries: len(d.entries), Remaining: time.Until(d.deadline())}
-			if d.label != nil {
-				h.Label = *d.label
+		for _, h := range slices.SortedStableFunc(slices.Values(k.holds), byEnd) {
+			holder := holdfast.Holder{Owner: h.owner, Entries: len(h.entries), Remaining: time.Until(h.deadline())}
+			if h.label != nil {
+				holder.Label = *h.label
 			}
-			s.Holders = append(s.Holders, h)
+			s.Holders = append(s.Holders, holder)
 		}
 	}
 	if k.readWrite && len(k.holds) > 0 {
 		s.Mode = "read"
 		shared := map[*Locker]bool{}
-		for _, d := range k.holds {
+		for _, h := range k.holds {
 			switch {
-			case !d.locker.reads:
+			case !h.locker.reads:
 				s.Mode = "write"
-			case d.isDefault:
-				shared[d.locker] = true
+			case h.isDefault:
+				shared[h.locker] = true
 			default:
 				s.Readers++
 			}
 		}
 		s.Readers += len(shared)
 	}
-	if d := k.first(); d != nil {
-		s.Held, s.Owner, s.Entries, s.Remaining = true, d.owner, len(d.entries), time.Until(d.deadline())
-		for _, d := range k.holds {
+	if h := k.first(); h != nil {
+		s.Held, s.Owner, s.Entries, s.Remaining = true, h.owner, len(h.entries), time.Until(h.deadline())
+		for _, h := range k.holds {
 			if k.readWrite { // until the last of them ends
-				s.Remaining = max(s.Remaining, time.Until(d.deadline()))
+				s.Remaining = max(s.Remaining, time.Until(h.deadline()))
 			}
 		}
-		if d.label != nil {
-			s.Label = *d.label
+		if h.label != nil {
+			s.Label = *h.label
 		}
 	}
 	return s
@@ -143,12 +143,12 @@ func (k *keyState) status() holdfast.Status {
 func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
 	err = l.ask(ctx, "force-unlock", key, func(k *keyState) {
 		held = len(k.holds) > 0
-		for _, d := range slices.Clone(k.holds) {
+		for _, h := range slices.Clone(k.holds) {
 			why := errs.ErrForced
-			if d.locker != l {
+			if h.locker != l {
 				why = watchdog.ErrNotOurs
 			}
-			k.lose(d, why)
+			k.lose(h, why)
 		}
 	})
 	return held, err
@@ -194,13 +194,13 @@ func (l *Locker) Close() error {
 					k.finish(w, result{err: holdfast.ErrClosed})
 				}
 			}
-			for _, d := range k.holdsOf(l) {
-				d.endAll(holdfast.ErrClosed)
+			for _, h := range k.holdsOf(l) {
+				h.endAll(holdfast.ErrClosed)
 				if m.away() {
 					left++
-					d.tell(errs.With(holdfast.ErrUnknown, errAway))
+					h.tell(errs.With(holdfast.ErrUnknown, errAway))
 				} else {
-					k.release(d, nil)
+					k.release(h, nil)
 				}
 			}
 		}

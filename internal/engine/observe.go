@@ -33,7 +33,7 @@ type observer struct {
 	panicked bool              // owned by the loop
 	dropMu   sync.Mutex
 	dropped  holdfast.DroppedEvent // the next one; guarded by dropMu
-	away     atomic.Int64          // length of outages
+	away     atomic.Int64          // size of outages
 	mu       sync.Mutex
 	outages  map[string]serverOutage // by server; guarded by mu
 	halves   map[string]int          // waiters of readers and writers together, by name; guarded by mu

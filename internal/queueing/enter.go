@@ -28,14 +28,14 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 		}
 	}
 	k.Unlock()
-	reply, err := calls.Detached(ctx, q.discipline.engine.Calls, k.Name, func(ctx context.Context) (wire.EnterReply, error) {
+	reply, err := calls.Detached(ctx, q.engine.Calls, k.Name, func(ctx context.Context) (wire.EnterReply, error) {
 		return q.discipline.backend.Enter(ctx, k.Name, owners...)
 	})
-	q.discipline.engine.ObserveCall(ctx, k.Name, err)
+	q.engine.ObserveCall(ctx, k.Name, err)
 	gaveUp := err != nil && ctx.Err() == context.Canceled
-	err = q.discipline.engine.Calls.Public(err)
+	err = q.engine.Calls.Public(err)
 	if !gaveUp {
-		q.discipline.engine.Calls.Note(k.Name, err)
+		q.engine.Calls.Note(k.Name, err)
 	}
 
 	k.Lock()
@@ -124,7 +124,7 @@ func (q *queue) enterFailed(list []*ticket, a engine.Attempt) {
 		waiting = append(waiting, t)
 	}
 	q.outside = append(waiting, q.outside...)
-	q.pause = time.Now().Add(q.retry.Within(q.discipline.engine.Lease))
+	q.pause = time.Now().Add(q.retry.Within(q.engine.Lease))
 	q.endOverdue(a)
 	loop.Poke(q.poke)
 }
@@ -180,10 +180,10 @@ func (q *queue) onLeaveReply(reply wire.FairReply, a engine.Attempt, list []leav
 	case wire.Unknown:
 		q.due = time.Now()
 	}
-	q.pause = time.Now().Add(q.retry.Within(q.discipline.engine.Lease))
+	q.pause = time.Now().Add(q.retry.Within(q.engine.Lease))
 	q.outage, q.enterOutage = q.outage.Note(a), q.enterOutage.Note(a) // the loop lets no waiter enter before it succeeds
 	q.endOverdue(a)
-	if q.discipline.engine.Calls.CloseTimedOut() { // Close has ended
+	if q.engine.Calls.CloseTimedOut() { // Close has ended
 		return nil
 	}
 	return slices.DeleteFunc(list, func(l leaver) bool { return time.Now().After(l.until) })

@@ -81,7 +81,7 @@ func (q *queue) noteGrant(reply wire.FairReply) {
 // from the first attempt of its owner to enter, as Redis cannot have granted it before; no
 // later reply moves that.
 func (q *queue) trusted(t *ticket, g wire.Grant) bool {
-	e := q.discipline.engine
+	e := q.engine
 	early := time.Since(t.start) < g.Lease/2
 	return (early || planted.TrustFromGrant) &&
 		g.Lease <= e.Lease && // otherwise Redis would keep the key of a holder that dies for longer than its lease
@@ -104,10 +104,10 @@ func (q *queue) adoptGrant(t *ticket, w *engine.Waiter, terms engine.Terms, star
 	if t.doubt || len(members) > 0 {
 		state = &run{doubt: t.doubt, members: members}
 	}
-	h := q.discipline.engine.NewHold(q.key, t.owner, terms, start, reply, state)
+	h := q.engine.NewHold(q.key, t.owner, terms, start, reply, state)
 	q.done(t)
 	q.why = nil
-	return q.discipline.engine.AdoptGrant(h, w)
+	return q.engine.AdoptGrant(h, w)
 }
 
 // toConfirm ends a wait with a grant that the waiter's goroutine confirms, unless the wait

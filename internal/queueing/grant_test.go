@@ -42,7 +42,7 @@ func TestConfirmEndsWithClose(t *testing.T) {
 			ended <- err
 		}()
 		synctest.Wait()
-		require.NoError(t, q.discipline.engine.Close())
+		require.NoError(t, q.engine.Close())
 		require.ErrorIs(t, <-ended, holdfast.ErrClosed)
 		require.Equal(t, 1, redis.confirms)
 		require.Zero(t, time.Since(began))

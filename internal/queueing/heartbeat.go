@@ -43,13 +43,13 @@ func (q *queue) startHeartbeats() {
 		return
 	}
 	q.heartbeating = true
-	q.server = q.discipline.engine.Calls.ServerOf(q.key.Name)
+	q.server = q.engine.Calls.ServerOf(q.key.Name)
 	all := &q.discipline.heartbeats
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if all.queues[q.server] == nil {
 		all.queues[q.server] = make(map[*queue]struct{})
-		q.discipline.engine.Calls.Background(func() { q.discipline.heartbeat(q.server) })
+		q.engine.Calls.Background(func() { q.discipline.heartbeat(q.server) })
 	}
 	all.queues[q.server][q] = struct{}{}
 }
@@ -219,7 +219,7 @@ func (d *queued) sendHeartbeat(asked []wire.HeartbeatRequest, queues []*queue) {
 	_, err := calls.Detached(ctx, d.engine.Calls, "", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, d.backend.Heartbeat(ctx, asked, replies)
 	})
-	d.engine.Calls.Note("", d.engine.Calls.Public(err))
+	d.engine.Calls.NotePublic("", err)
 	for i, q := range queues {
 		reply := wire.HeartbeatReply{Err: err}
 		if err == nil {
@@ -250,7 +250,7 @@ func (q *queue) onHeartbeatReply(start time.Time, asked wire.HeartbeatRequest, r
 		if slices.ContainsFunc(asked.Ahead, func(d time.Duration) bool { return d != 0 }) {
 			q.refreshed = start.Add(-refresh) // the next heartbeat does what this one should
 		}
-		q.due = time.Now().Add(q.heartbeatRetry.Within(q.discipline.engine.Lease))
+		q.due = time.Now().Add(q.heartbeatRetry.Within(q.engine.Lease))
 		loop.Poke(q.poke)
 		q.endOverdue(a)
 		return

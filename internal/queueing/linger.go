@@ -25,7 +25,7 @@ const (
 
 // lingering reports whether those outside linger now.
 func (q *queue) lingering(now time.Time) bool {
-	if q.discipline.engine.LocalHandover == 0 || !q.foreign || !q.key.Held() && len(q.tickets) < 2 {
+	if q.engine.LocalHandover == 0 || !q.foreign || !q.key.Held() && len(q.tickets) < 2 {
 		q.lingerFrom = time.Time{}
 		return false
 	}
@@ -46,7 +46,7 @@ func (q *queue) wanting() bool {
 // takeOutside removes and returns the tickets that enter now, with their owners set.
 func (q *queue) takeOutside() (list []*ticket) {
 	n, most := 0, maxEnter
-	if q.discipline.engine.LocalHandover == 0 {
+	if q.engine.LocalHandover == 0 {
 		most = 1
 	}
 	for ; n < len(q.outside) && len(list) < most; n++ {

@@ -10,7 +10,7 @@ func (q *queue) loop() {
 		k.Lock()
 		now := time.Now()
 		q.checkInbox(now)
-		paused := now.Before(q.pause) && !q.discipline.engine.Calls.CloseTimedOut()
+		paused := now.Before(q.pause) && !q.engine.Calls.CloseTimedOut()
 		due := !q.due.IsZero() && !now.Before(q.due)
 		enters := q.ready && q.entering == 0 && !paused && q.wanting() && !q.lingering(now)
 		leaves := len(q.leaving) > 0 && !paused && !(q.left && (due || enters)) // in turn, if many leave
@@ -37,7 +37,7 @@ func (q *queue) loop() {
 		default:
 			alarm, over := q.alarm(now), (<-chan struct{})(nil)
 			if len(q.leaving) > 0 {
-				over = q.discipline.engine.Calls.Base.Done()
+				over = q.engine.Calls.Base.Done()
 			}
 			k.Unlock()
 			q.rest(alarm.Sub(now), over)

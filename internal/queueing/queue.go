@@ -16,6 +16,7 @@ import (
 // they take it.
 type queue struct {
 	discipline *queued              // immutable
+	engine     *engine.Engine       // immutable
 	key        *engine.Key          // immutable
 	inbox      *pubsub.Subscription // immutable
 	poke       chan struct{}        // one slot: there may be something to do; immutable

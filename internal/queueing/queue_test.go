@@ -35,7 +35,7 @@ func lingerers(t *testing.T, places int) *queue {
 	c.LockerID = strings.Repeat("c", 36)
 	d := newQueued(nowhere{}, c, Config{})
 	t.Cleanup(func() { require.NoError(t, d.engine.Close()) })
-	q := &queue{discipline: d, key: d.engine.NewKey("k"), ready: true, poke: make(chan struct{}, 1), tickets: make(map[string]*ticket), foreign: true}
+	q := &queue{discipline: d, engine: d.engine, key: d.engine.NewKey("k"), ready: true, poke: make(chan struct{}, 1), tickets: make(map[string]*ticket), foreign: true}
 	q.key.SetState(q)
 	for i := range places {
 		q.tickets[fmt.Sprint(i)] = &ticket{}
@@ -48,7 +48,7 @@ func (q *queue) holdBriefly() {
 	t := engine.Terms{Lease: time.Second, MaxHold: engine.Fixed}
 	q.key.Lock()
 	defer q.key.Unlock()
-	q.discipline.engine.AdoptGrant(q.discipline.engine.NewHold(q.key, "owner", t, time.Now(), wire.AcquireReply{}, nil), engine.NewWaiter(t, nil, 0))
+	q.engine.AdoptGrant(q.engine.NewHold(q.key, "owner", t, time.Now(), wire.AcquireReply{}, nil), engine.NewWaiter(t, nil, 0))
 }
 
 // lingers is lingering, which needs the key's mutex held.
@@ -77,7 +77,7 @@ func TestLingering(t *testing.T) {
 				q.holdBriefly()
 			}
 			if c.off {
-				q.discipline.engine.LocalHandover = 0
+				q.engine.LocalHandover = 0
 			}
 			q.foreign = !c.alone
 			require.Equal(t, c.lingers, q.lingers())
@@ -121,13 +121,13 @@ func TestLongOwners(t *testing.T) {
 		}
 		for i, ticket := range q.takeOutside() {
 			require.Equal(t, count >= manyEnter, len(ticket.owner) > longest, "%d of %d: %s", i, count, ticket.owner)
-			require.Regexp(t, "^"+q.discipline.engine.LockerID+":0[0-9]+$", ticket.owner)
+			require.Regexp(t, "^"+q.engine.LockerID+":0[0-9]+$", ticket.owner)
 			require.Same(t, ticket, q.tickets[ticket.owner])
 			require.True(t, q.discipline.signed(ticket.owner))
 		}
 	}
 	require.Len(t, q.tickets, 2*manyEnter-1, "all owners differ")
-	require.Equal(t, q.discipline.engine.LockerID+":0"+strings.Repeat("0", 26)+"7", longOwner(q.discipline.engine.LockerID+":07"))
+	require.Equal(t, q.engine.LockerID+":0"+strings.Repeat("0", 26)+"7", longOwner(q.engine.LockerID+":07"))
 
 	tried := &ticket{w: engine.NewWaiter(engine.Terms{}, nil, 0), owner: "tried"}
 	q.outside = []*ticket{tried}

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// guard is the delayed restart of the Redlock paper: a node that may have forgotten locks has
+// guard is the delayed restart of the Redlock page: a node that may have forgotten locks has
 // no vote for the longest lease. Its knowledge is valid until a call gets the answer "no vote".
 type guard struct {
 	mu       sync.RWMutex

@@ -121,9 +121,9 @@ func call[T any](n *node, lease time.Duration, f func(context.Context) (T, error
 
 // callFor is call for the members of a batch. With several, it always uses a goroutine, so
 // that they do not all wait for a dial.
-func callFor[T any](sharers int, n *node, lease time.Duration, f func(context.Context) (T, error)) (value T, err error) {
+func callFor[T any](members int, n *node, lease time.Duration, f func(context.Context) (T, error)) (value T, err error) {
 	ctx := n.q.bounded(lease)
-	if sharers == 1 && n.fresh() {
+	if members == 1 && n.fresh() {
 		value, err = f(ctx)
 	} else {
 		value, err = detach(ctx, n, f)

@@ -42,7 +42,7 @@ func together[K comparable, Q, A any](t *testing.T, b *batcher[K, Q, A], kind K,
 }
 
 // Acquires that come at once are one call, and so are releases. Each gets its own answer.
-func TestSharing_Queued(t *testing.T) {
+func TestBatch_Queued(t *testing.T) {
 	s := redistest.Start(t)
 	client := s.Client(t)
 	c, err := engine.Configure("fair", "New", nil, nil)

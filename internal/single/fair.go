@@ -39,41 +39,41 @@ func newFair(client rueidis.Client, c engine.Config, own queueing.Config) *Fair 
 		settings.Members = maxMembers
 		settings.Fencing.Reserve *= c.TenureFences()
 	}
-	q := &Fair{server: connect(client, c)}
-	q.Fair = wire.NewFair(q.redis, settings)
-	q.acquires = batchOf(q.server, q.Fair.Acquire, q.AcquireEach)
-	q.releases = batchOf(q.server, q.Fair.Release, q.ReleaseEach)
-	q.leaves = batchOf(q.server, q.Fair.Leave, q.LeaveEach)
-	return q
+	f := &Fair{server: connect(client, c)}
+	f.Fair = wire.NewFair(f.redis, settings)
+	f.acquires = batchOf(f.server, f.Fair.Acquire, f.AcquireEach)
+	f.releases = batchOf(f.server, f.Fair.Release, f.ReleaseEach)
+	f.leaves = batchOf(f.server, f.Fair.Leave, f.LeaveEach)
+	return f
 }
 
 // Acquire takes a free key without waiters, alone or in a batch.
-func (q *Fair) Acquire(ctx context.Context, name, owner string, lease time.Duration, _ int64) (wire.AcquireReply, error) {
-	return q.acquires.do(ctx, none{}, wire.AcquireRequest{Key: name, Owner: owner, Lease: lease})
+func (f *Fair) Acquire(ctx context.Context, name, owner string, lease time.Duration, _ int64) (wire.AcquireReply, error) {
+	return f.acquires.do(ctx, none{}, wire.AcquireRequest{Key: name, Owner: owner, Lease: lease})
 }
 
 // Release ends a hold and gives the key to the next waiter, alone or in a batch.
-func (q *Fair) Release(ctx context.Context, h wire.FairReleaseRequest) (wire.FairReply, error) {
+func (f *Fair) Release(ctx context.Context, h wire.FairReleaseRequest) (wire.FairReply, error) {
 	if h.Doubt || len(h.Served) > 0 {
-		return q.Fair.Release(ctx, h)
+		return f.Fair.Release(ctx, h)
 	}
-	return q.releases.do(ctx, none{}, h)
+	return f.releases.do(ctx, none{}, h)
 }
 
 // Leave gives up owners. Only the call for a single owner in doubt may join a batch.
-func (q *Fair) Leave(ctx context.Context, l wire.LeaveRequest) (wire.FairReply, error) {
+func (f *Fair) Leave(ctx context.Context, l wire.LeaveRequest) (wire.FairReply, error) {
 	if len(l.InDoubt) != 1 || len(l.Others) > 0 {
-		return q.Fair.Leave(ctx, l)
+		return f.Fair.Leave(ctx, l)
 	}
-	return q.leaves.do(ctx, none{}, l)
+	return f.leaves.do(ctx, none{}, l)
 }
 
 // Inbox listens to the grants of key to this locker.
-func (q *Fair) Inbox(name string, receive func(string)) *pubsub.Subscription {
-	return q.subscriber.SubscribeFunc(q.Fair.Inbox(name), receive)
+func (f *Fair) Inbox(name string, receive func(string)) *pubsub.Subscription {
+	return f.subscriber.SubscribeFunc(f.Fair.Inbox(name), receive)
 }
 
 // OwnerChannel listens to Java's wake-ups of owner.
-func (q *Fair) OwnerChannel(name, owner string, receive func(string)) *pubsub.Subscription {
-	return q.subscriber.SubscribeFunc(q.Fair.OwnerChannel(name, owner), receive)
+func (f *Fair) OwnerChannel(name, owner string, receive func(string)) *pubsub.Subscription {
+	return f.subscriber.SubscribeFunc(f.Fair.OwnerChannel(name, owner), receive)
 }

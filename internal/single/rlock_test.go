@@ -21,8 +21,8 @@ import (
 
 type acquiring = batch.Call[wire.Fencing, wire.AcquireRequest, wire.Result[wire.AcquireReply]]
 
-// shareRig is an engine with batches that the test makes and sends.
-type shareRig struct {
+// batchRig is an engine with batches that the test makes and sends.
+type batchRig struct {
 	*testing.T
 	server  *redistest.Server
 	way     *redistest.Proxy
@@ -32,9 +32,9 @@ type shareRig struct {
 	calls   atomic.Int64 // that the server has seen
 }
 
-func newShareRig(t *testing.T, change ...func(*engine.Config)) *shareRig {
+func newBatchRig(t *testing.T, change ...func(*engine.Config)) *batchRig {
 	s := redistest.Start(t)
-	r := &shareRig{T: t, server: s, way: redistest.NewProxy(t, s.Addr()), lease: time.Minute}
+	r := &batchRig{T: t, server: s, way: redistest.NewProxy(t, s.Addr()), lease: time.Minute}
 	client := s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{r.way.Addr()} })
 	c, err := engine.Configure("rlock", "New", nil, nil)
 	require.NoError(t, err)
@@ -57,7 +57,7 @@ func newShareRig(t *testing.T, change ...func(*engine.Config)) *shareRig {
 
 func fenced(c *engine.Config) { c.Fencing = true }
 
-func (r *shareRig) until(what func() bool) {
+func (r *batchRig) until(what func() bool) {
 	r.Helper()
 	require.Eventually(r, what, redistest.Patience, time.Millisecond)
 }
@@ -68,7 +68,7 @@ type tried struct {
 	err   error
 }
 
-func (r *shareRig) try(ctx context.Context, key string) <-chan tried {
+func (r *batchRig) try(ctx context.Context, key string) <-chan tried {
 	done := make(chan tried, 1)
 	go func() {
 		e, err := r.engine.TryLock(ctx, key)
@@ -78,14 +78,14 @@ func (r *shareRig) try(ctx context.Context, key string) <-chan tried {
 }
 
 // first begins a batch with an acquire of the test's own. Others join until it is sent.
-func (r *shareRig) first(key, owner string) *acquiring {
+func (r *batchRig) first(key, owner string) *acquiring {
 	c, index := r.backend.acquires.Join(r.backend.fencing, wire.AcquireRequest{Key: key, Owner: owner, Lease: r.lease}, false)
 	require.Zero(r, index)
 	return c
 }
 
 // joined begins TryLocks of keys, which join the batch of first.
-func (r *shareRig) joined(c *acquiring, ctx context.Context, keys ...string) (all []<-chan tried) {
+func (r *batchRig) joined(c *acquiring, ctx context.Context, keys ...string) (all []<-chan tried) {
 	for i, key := range keys {
 		all = append(all, r.try(ctx, key))
 		r.until(func() bool { return r.backend.acquires.Size(c) == i+2 })
@@ -94,14 +94,14 @@ func (r *shareRig) joined(c *acquiring, ctx context.Context, keys ...string) (al
 }
 
 // send sends the batch.
-func (r *shareRig) send(c *acquiring) {
+func (r *batchRig) send(c *acquiring) {
 	r.backend.acquires.Seal(c)
 	r.backend.acquires.begin(c)
 }
 
 // unlock unlocks leases in one batch with a release of the test's own, and returns what came of them and of it. between
 // happens before the batch is sent.
-func (r *shareRig) unlock(own wire.ReleaseRequest, between func(), leases ...*holdfast.Lease) (errs []error, released wire.Result[wire.ReleaseReply]) {
+func (r *batchRig) unlock(own wire.ReleaseRequest, between func(), leases ...*holdfast.Lease) (errs []error, released wire.Result[wire.ReleaseReply]) {
 	c, index := r.backend.releases.Join(none{}, own, false)
 	require.Zero(r, index)
 	var came []chan error
@@ -125,16 +125,16 @@ func (r *shareRig) unlock(own wire.ReleaseRequest, between func(), leases ...*ho
 }
 
 // held reports whether Redis has the key.
-func (r *shareRig) held(key string) bool {
+func (r *batchRig) held(key string) bool {
 	return locktest.Exists(r, r.server, key)
 }
 
 // Acquires that come at once are one call, and so are releases. Each gets its own answer:
 // acquired, held by another, an error.
-func TestSharing(t *testing.T) {
+func TestBatch(t *testing.T) {
 	for name, change := range map[string]func(*engine.Config){"plain": func(*engine.Config) {}, "fenced": fenced} {
 		t.Run(name, func(t *testing.T) {
-			r := newShareRig(t, change)
+			r := newBatchRig(t, change)
 			ctx := context.Background()
 			r.server.Do(t, "HSET", "others", "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01:1", "1")
 			r.server.Do(t, "SET", "wrong", "a string")
@@ -176,14 +176,14 @@ func TestSharing(t *testing.T) {
 
 // A member with a forbidden key costs the others nothing, and neither does a batch that
 // cannot be sent: each member makes its call alone.
-func TestSharing_FaultsOfOthers(t *testing.T) {
+func TestBatch_FaultsOfOthers(t *testing.T) {
 	ctx := context.Background()
-	for name, fault := range map[string]func(r *shareRig) (undo func()){
-		"forbidden": func(r *shareRig) func() {
+	for name, fault := range map[string]func(r *batchRig) (undo func()){
+		"forbidden": func(r *batchRig) func() {
 			r.server.Do(r, "ACL", "SETUSER", "default", "resetkeys", "~key*", "~holdfast*")
 			return func() { r.server.Do(r, "ACL", "SETUSER", "default", "allkeys") }
 		},
-		"too late": func(r *shareRig) func() {
+		"too late": func(r *batchRig) func() {
 			spawn := r.backend.acquires.spawn
 			late := func(f func(context.Context)) bool {
 				return spawn(func(ctx context.Context) {
@@ -195,14 +195,14 @@ func TestSharing_FaultsOfOthers(t *testing.T) {
 			r.backend.acquires.spawn, r.backend.releases.spawn = late, late
 			return func() {}
 		},
-		"closed": func(r *shareRig) func() {
+		"closed": func(r *batchRig) func() {
 			never := func(func(context.Context)) bool { return false }
 			r.backend.acquires.spawn, r.backend.releases.spawn = never, never
 			return func() {}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newShareRig(t)
+			r := newBatchRig(t)
 			defer fault(r)()
 			c := r.first("foreign", "me")
 			all := r.joined(c, ctx, "key1", "key2")
@@ -223,8 +223,8 @@ func TestSharing_FaultsOfOthers(t *testing.T) {
 }
 
 // A caller with a context that is over sends nothing, and joins no batch.
-func TestSharing_OverBefore(t *testing.T) {
-	r := newShareRig(t)
+func TestBatch_OverBefore(t *testing.T) {
+	r := newBatchRig(t)
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
 	c := r.first("a", "me")
@@ -234,8 +234,8 @@ func TestSharing_OverBefore(t *testing.T) {
 }
 
 // Close waits for batches under way, which are bounded in time. After Close there are none.
-func TestSharing_Closing(t *testing.T) {
-	r := newShareRig(t)
+func TestBatch_Closing(t *testing.T) {
+	r := newBatchRig(t)
 	begun, goOn := make(chan bool), make(chan struct{})
 	require.True(t, r.backend.acquires.spawn(func(ctx context.Context) {
 		_, limited := ctx.Deadline()
@@ -261,8 +261,8 @@ func TestSharing_Closing(t *testing.T) {
 }
 
 // Each member of a batch without an answer is in doubt, and undoes its own acquire.
-func TestSharing_NoAnswer(t *testing.T) {
-	r := newShareRig(t)
+func TestBatch_NoAnswer(t *testing.T) {
+	r := newBatchRig(t)
 	ctx := context.Background()
 	asks := []wire.AcquireRequest{{Key: "warm", Owner: "me", Lease: time.Minute}} // so that Redis knows the script
 	require.NoError(t, r.backend.Redis.AcquireEach(ctx, wire.Fencing{}, asks, make([]wire.Result[wire.AcquireReply], 1)))
@@ -281,8 +281,8 @@ func TestSharing_NoAnswer(t *testing.T) {
 
 // Any member may leave at once, also the one that sends the batch, as it goes out on a goroutine of its own. The
 // others get their answers. An acquire that arrives after its owner was given up takes nothing.
-func TestSharing_Leaving(t *testing.T) {
-	r := newShareRig(t)
+func TestBatch_Leaving(t *testing.T) {
+	r := newBatchRig(t)
 	made, goOn := make(chan bool), make(chan bool)
 	many := r.backend.acquires.many
 	r.backend.acquires.many = func(ctx context.Context, f wire.Fencing, asks []wire.AcquireRequest, results []wire.Result[wire.AcquireReply]) error {

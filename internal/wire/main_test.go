@@ -43,7 +43,7 @@ func start(t testing.TB, args ...string) (*redistest.Server, *Redis) {
 	return s, NewRedis(s.Client(t), RedisSettings{})
 }
 
-// loggedIn is a node by the client of a user whose password is secret.
+// loggedIn is a Redis by the client of a user whose password is secret.
 func loggedIn(t testing.TB, s *redistest.Server, user string) *Redis {
 	t.Helper()
 	return NewRedis(s.Client(t, func(o *rueidis.ClientOption) { o.Username, o.Password = user, "secret" }), RedisSettings{})

@@ -94,8 +94,8 @@ func TestPathOfALock(t *testing.T) {
 	require.NoError(t, err)
 	paths := regexp.MustCompile(`(?m)^## `).Split(string(page), -1)
 	paths = slices.DeleteFunc(paths, func(section string) bool { return !strings.HasPrefix(section, "Path of ") })
-	require.Len(t, paths, 5)
-	const function = `(?m)^func (\(.*\) )?%s\(`
+	require.Len(t, paths, 6)
+	const function = `(?m)^func (\(.*\) )?%s[[(]`
 	for _, path := range paths {
 		steps := regexp.MustCompile("(?m)^[0-9]+\\. `([^`]*)/([^`/]*)`(.*)$").FindAllStringSubmatch(path, -1)
 		require.NotEmpty(t, steps)

@@ -353,7 +353,7 @@ func (r *Harness) Answered(key string) {
 // sentinels are the errors of ours.
 var sentinels = []error{
 	holdfast.ErrNotAcquired, holdfast.ErrLost, holdfast.ErrReleased, holdfast.ErrClosed, holdfast.ErrTooManyWaiters, holdfast.ErrUnavailable, holdfast.ErrUnknown,
-	holdfast.ErrWrongType, holdfast.ErrOldServer, holdfast.ErrInvalidArgument,
+	holdfast.ErrWrongType, holdfast.ErrOldServer, holdfast.ErrInvalidArgument, holdfast.ErrUpgrade,
 }
 
 // RequireSentinel requires that err matches this error of ours and no other;

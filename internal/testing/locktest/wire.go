@@ -48,14 +48,6 @@ func MoreAtOnce() {
 	}
 }
 
-// Poke fills a one-slot channel.
-func Poke(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
-
 // Redis is a server, or a topology of them.
 type Redis interface {
 	Do(t testing.TB, args ...string) rueidis.RedisMessage
@@ -183,7 +175,7 @@ func ModuleRoot() string {
 }
 
 // scriptNames gives each script's name by its text's SHA-1. Those that do the same
-// for several locks, for fenced ones, for the fair queue, for a quorum and for read/write locks
+// for several locks, for the fair queue, for a quorum and for read/write locks
 // have the names of the plain ones.
 var scriptNames = sync.OnceValue(func() map[string]string {
 	names := map[string]string{}
@@ -197,7 +189,7 @@ var scriptNames = sync.OnceValue(func() map[string]string {
 			name = "end_shared"
 		}
 		name = strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(name, "fair_"), "quorum_"), "rwlock_")
-		name = strings.TrimSuffix(strings.TrimSuffix(name, "_each"), "_fenced")
+		name = strings.TrimSuffix(name, "_each")
 		names[sha(text)] = strings.Replace(name, "leave", "give_up", 1)
 	}
 	return names

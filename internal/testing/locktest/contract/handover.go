@@ -18,7 +18,7 @@ var handoverCases = []testCase{
 	{"Handover_Off", servers | ofOneHolder | noPermits, locktest.Options{Handover: &noHandover, Lease: locktest.Long, WaiterTTL: locktest.Long, GrantLease: locktest.Long}, handoverOff},
 	{"Handover_LikeToLike", servers | ofOneHolder, tenured, handoverLikeToLike},
 	{"Handover_OldEntriesDoNotTouchTheNextLease", servers | ofOneHolder, tenured, handoverOldEntries},
-	{"Handover_NotAfterANestedCallInDoubt", servers | ofOneHolder, tenured, handoverTainted},
+	{"Handover_NotAfterANestedCallInDoubt", servers | ofOneHolder, tenured, handoverNotInDoubt},
 	{"Handover_NotAfterANestedCallThatWasInDoubt", servers | ofOneHolder, tenured, handoverDoubt},
 	{"Handover_LossEndsThePresentLease", servers | ofOneHolder, tenured, handoverLoss},
 }
@@ -180,7 +180,7 @@ func handoverOldEntries(c *harness) {
 }
 
 // A nested call that may still arrive would count for the next lease.
-func handoverTainted(c *harness) {
+func handoverNotInDoubt(c *harness) {
 	l, waits := c.lineUp("k", 1)
 	held, letGo := c.hold(c.Proxy.OnRequest, "set_entries")
 	ctx, cancel := context.WithCancel(l.Bind(c.ctx))

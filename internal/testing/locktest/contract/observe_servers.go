@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/internal/testing/locktest"
 	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 )
@@ -47,7 +48,7 @@ func observeBlocked(c *harness) {
 	told := o.Acquired
 	o.Acquired = func(e holdfast.AcquiredEvent) {
 		told(e)
-		locktest.Poke(entered)
+		loop.Poke(entered)
 		<-leave
 	}
 	var err error

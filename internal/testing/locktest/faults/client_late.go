@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/internal/testing/locktest"
 	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 )
@@ -49,7 +50,7 @@ func delayedOn(p *redistest.Proxy, name string) (held <-chan struct{}, arrived <
 		select {
 		case <-sent:
 			if slices.Equal(cmd, command) {
-				locktest.Poke(answered)
+				loop.Poke(answered)
 			}
 		default:
 		}

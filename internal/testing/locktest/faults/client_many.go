@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/internal/testing/locktest"
 	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 )
@@ -38,7 +39,7 @@ func crowded(ctx context.Context, l locktest.Locker, key string, n int) <-chan l
 		all.Go(func() {
 			lease, err := l.Lock(ctx, key)
 			if errors.Is(err, holdfast.ErrTooManyWaiters) {
-				locktest.Poke(full)
+				loop.Poke(full)
 				return
 			}
 			served <- locktest.Acquired{Lease: lease, Err: err}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/internal/testing/locktest"
 	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 )
@@ -229,10 +230,10 @@ func testRenewalArrivesLate(t *testing.T, k locktest.Kind) {
 			if !state.CompareAndSwap(wanted, holding) && state.Load() != holding {
 				return redistest.Pass
 			}
-			locktest.Poke(held)
+			loop.Poke(held)
 			return redistest.Hold
 		}))
-		r.Proxy.OnReply(seeing(locktest.Is("renew"), func() { locktest.Poke(executed) }))
+		r.Proxy.OnReply(seeing(locktest.Is("renew"), func() { loop.Poke(executed) }))
 		var l *holdfast.Lease
 		for sent := false; !sent; { // a machine that stands still for a whole lease sends no renewal
 			l = locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")

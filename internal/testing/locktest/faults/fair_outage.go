@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/internal/testing/locktest"
 	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 )
@@ -39,8 +40,8 @@ func init() {
 func cutBetweenHeartbeats(w *locktest.Proxies, name string) (seen *atomic.Int64) {
 	seen = new(atomic.Int64)
 	answered := make(chan struct{}, 1)
-	locktest.Poke(answered)
-	w.OnReply(seeing(locktest.Is("heartbeat"), func() { locktest.Poke(answered) }))
+	loop.Poke(answered)
+	w.OnReply(seeing(locktest.Is("heartbeat"), func() { loop.Poke(answered) }))
 	w.OnRequest(when(locktest.Is(name), func() redistest.Verdict {
 		seen.Add(1)
 		select {
@@ -290,7 +291,7 @@ func testManyHeartbeatsAtOnce(t *testing.T, k locktest.Kind) {
 					heartbeatsSent[word] = true
 				}
 			}
-			locktest.Poke(began)
+			loop.Poke(began)
 		}
 		return redistest.Pass
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/internal/testing/locktest"
 	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 )
@@ -254,7 +255,7 @@ func withSubscriber(t *testing.T, k locktest.Kind, o locktest.Options) (*harness
 
 // hold keeps what comes from now on until release.
 func (s subscriber) hold()    { <-s }
-func (s subscriber) release() { locktest.Poke(s) }
+func (s subscriber) release() { loop.Poke(s) }
 
 // subscriberConn is a connection that is told to be a subscriber by the first SUBSCRIBE.
 type subscriberConn struct {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/internal/testing/locktest"
 	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 )
@@ -198,7 +199,7 @@ func testReplicasTooFewForAGrant(t *testing.T, k locktest.Kind) {
 	waiter := locktest.GoLock(r.Locker, ctx, "k")
 	r.AwaitWaiters("k", 1)
 	asked := make(chan struct{}, 1)
-	r.Proxy.OnRequest(seeing(locktest.Is("confirm"), func() { locktest.Poke(asked) }))
+	r.Proxy.OnRequest(seeing(locktest.Is("confirm"), func() { loop.Poke(asked) }))
 	r.replica.Pause()
 	require.NoError(t, l.Unlock(ctx))
 	locktest.Within(t, asked)

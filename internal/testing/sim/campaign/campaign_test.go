@@ -169,32 +169,24 @@ func (c *campaign) open(process int) (sim.Locker, error) {
 	if !c.handover {
 		handover = 0
 	}
+	opts := []holdfast.Option{holdfast.WithLease(c.lease), holdfast.WithLocalHandover(handover), holdfast.WithLogger(log)}
+	if c.fencing {
+		opts = append(opts, holdfast.WithFencing())
+	}
 	switch c.kind {
-	case "rlock", "rwlock":
-		opts := []holdfast.Option{holdfast.WithLease(c.lease), holdfast.WithLocalHandover(handover), holdfast.WithLogger(log)}
-		if c.fencing {
-			opts = append(opts, holdfast.WithFencing())
-		}
-		if c.kind == "rwlock" {
-			return rwlock.New(clients[0], opts...)
-		}
+	case "rlock":
 		return rlock.New(clients[0], opts...)
+	case "rwlock":
+		return rwlock.New(clients[0], opts...)
 	case "fair":
-		opts := []holdfast.Option{holdfast.WithLease(c.lease), holdfast.WithLocalHandover(handover), holdfast.WithLogger(log)}
-		if c.fencing {
-			opts = append(opts, holdfast.WithFencing())
-		}
 		if c.confirmed {
 			opts = append(opts, fair.WithConfirmedGrants())
 		}
 		return fair.New(clients[0], opts...)
 	case "semaphore":
-		return semaphore.New(clients[0], c.permits, holdfast.WithLease(c.lease), holdfast.WithLocalHandover(handover), holdfast.WithLogger(log))
+		return semaphore.New(clients[0], c.permits, opts...)
 	}
-	opts := []holdfast.Option{holdfast.WithLease(c.lease), multilock.WithMaxLease(c.lease), holdfast.WithLocalHandover(handover), holdfast.WithLogger(log)}
-	if c.fencing {
-		opts = append(opts, holdfast.WithFencing())
-	}
+	opts = append(opts, multilock.WithMaxLease(c.lease))
 	if !c.guard {
 		opts = append(opts, multilock.WithoutRestartGuard())
 	}
