@@ -281,13 +281,13 @@ func TestDocsNameAllEvents(t *testing.T) {
 	require.ElementsMatch(t, fields, rows)
 }
 
-// table returns, for each row of a section of docs/errors.md whose first cell is
+// table returns, for each row of a section of the pages on errors and options whose first cell is
 // code, its second cell.
 func table(t *testing.T, section string) map[string]string {
 	t.Helper()
-	_, text, found := strings.Cut(readFile(t, "docs/errors.md"), "\n## "+section+"\n")
+	_, text, found := strings.Cut(readFile(t, "docs/errors.md")+readFile(t, "docs/options.md"), "# "+section+"\n")
 	require.True(t, found, section)
-	text, _, _ = strings.Cut(text, "\n## ")
+	text, _, _ = strings.Cut(text, "\n#")
 	rows := map[string]string{}
 	for _, m := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| ([^|]*?) ?\\|").FindAllStringSubmatch(text, -1) {
 		rows[m[1]] = m[2]
