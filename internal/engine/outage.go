@@ -42,27 +42,27 @@ func (e *Engine) RideOut(ctx context.Context, wait bool, call func(context.Conte
 
 // Outage is a time in which Redis does not answer, or only that it cannot serve.
 type Outage struct {
-	since time.Time // start of the first attempt that failed
+	since time.Time // start of the first call that failed
 	Err   error     // of the last one
 }
 
-// Note begins, extends or ends an outage with the result of an attempt.
-func (out *Outage) Note(a Attempt) *Outage {
-	if a.Err == nil {
+// Note begins, extends or ends an outage with the result of a call that began at start.
+func (out *Outage) Note(start time.Time, err error) *Outage {
+	if err == nil {
 		return nil
 	}
 	if out == nil {
-		out = &Outage{since: a.Start}
+		out = &Outage{since: start}
 	}
-	out.Err = a.Failure()
+	out.Err = calls.WithOutcome(err)
 	return out
 }
 
-// Overdue says why w must not wait any longer after a failed attempt: Redis refused it, or
+// Overdue says why w must not wait any longer after a call that failed with err: Redis refused it, or
 // did not answer for too long. nil: w may wait.
-func (k *Key) Overdue(w *Waiter, a Attempt, out *Outage) error {
-	if wire.OutcomeOf(a.Err).Final() {
-		return a.Failure()
+func (k *Key) Overdue(w *Waiter, err error, out *Outage) error {
+	if wire.OutcomeOf(err).Final() {
+		return calls.WithOutcome(err)
 	}
 	if min(time.Since(out.since), k.engine.Calls.Now()-w.Since) >= *k.engine.MaxOutage {
 		return out.Err

@@ -188,17 +188,17 @@ func (k *Key) full() bool {
 }
 
 // NoteResult notes how a call for the waiters of a key has ended, with the key's mutex held. Once Redis
-// has answered one, a refusal of the key is an outage.
-func (k *Key) NoteResult(a Attempt) Attempt {
+// has answered one, a refusal of the key is an outage: NoteResult then returns it as such.
+func (k *Key) NoteResult(err error) error {
 	all := k.waiters
 	switch {
 	case all == nil:
-	case a.Err == nil:
+	case err == nil:
 		all.authorized = true
 	case all.authorized:
-		a.Err = wire.AsLapsed(a.Err)
+		return wire.AsLapsed(err)
 	}
-	return a
+	return err
 }
 
 // Watching reports whether a waiter of the key wants to be told its place.

@@ -51,10 +51,10 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 		}
 		return
 	}
-	a := k.NoteResult(engine.Attempt{Start: start, Err: err})
-	q.outage, q.enterOutage = q.outage.Note(a), q.enterOutage.Note(a)
+	err = k.NoteResult(err)
+	q.outage, q.enterOutage = q.outage.Note(start, err), q.enterOutage.Note(start, err)
 	if err != nil {
-		q.enterFailed(list, a)
+		q.enterFailed(list, err)
 		return
 	}
 	q.onEnterReply(reply, start, list)
@@ -109,14 +109,14 @@ func (q *queue) noteState(t *ticket, state wire.OwnerState) {
 	}
 }
 
-// enterFailed puts the waiters of a failed attempt back in front, and ends overdue waits.
-func (q *queue) enterFailed(list []*ticket, a engine.Attempt) {
+// enterFailed puts the waiters of a failed call back in front, and ends overdue waits.
+func (q *queue) enterFailed(list []*ticket, err error) {
 	waiting := make([]*ticket, 0, len(list)+len(q.outside))
 	for _, t := range list {
 		if t.w == nil {
 			continue
 		}
-		if wire.OutcomeOf(a.Err).MayHaveRun() {
+		if wire.OutcomeOf(err).MayHaveRun() {
 			t.doubt = true
 		} else if !t.doubt {
 			delete(q.tickets, t.owner) // definitely not there
@@ -125,7 +125,7 @@ func (q *queue) enterFailed(list []*ticket, a engine.Attempt) {
 	}
 	q.outside = append(waiting, q.outside...)
 	q.pause = time.Now().Add(q.retry.Within(q.engine.Lease))
-	q.endOverdue(a)
+	q.endOverdue(err)
 	loop.Poke(q.poke)
 }
 
@@ -144,7 +144,7 @@ func (q *queue) leaveAll(list []leaver) {
 		return d.backend.Leave(ctx, leave)
 	})
 	k.Lock()
-	again := q.onLeaveReply(reply, engine.Attempt{Start: start, Err: err}, list)
+	again := q.onLeaveReply(reply, start, err, list)
 	q.leaving = append(again, q.leaving...)
 	q.left = len(again) == 0
 	k.Unlock()
@@ -163,8 +163,8 @@ func (q *queue) leaveAll(list []leaver) {
 
 // onLeaveReply handles the reply to leaveAll. It returns the owners for which the call must be
 // repeated.
-func (q *queue) onLeaveReply(reply wire.FairReply, a engine.Attempt, list []leaver) (again []leaver) {
-	switch wire.OutcomeOf(a.Err) {
+func (q *queue) onLeaveReply(reply wire.FairReply, start time.Time, err error, list []leaver) (again []leaver) {
+	switch wire.OutcomeOf(err) {
 	case wire.Done:
 		q.retry = loop.Backoff{}
 		if !q.wanting() { // no other call would show that the outage has ended
@@ -181,8 +181,8 @@ func (q *queue) onLeaveReply(reply wire.FairReply, a engine.Attempt, list []leav
 		q.due = time.Now()
 	}
 	q.pause = time.Now().Add(q.retry.Within(q.engine.Lease))
-	q.outage, q.enterOutage = q.outage.Note(a), q.enterOutage.Note(a) // the loop lets no waiter enter before it succeeds
-	q.endOverdue(a)
+	q.outage, q.enterOutage = q.outage.Note(start, err), q.enterOutage.Note(start, err) // the loop lets no waiter enter before it succeeds
+	q.endOverdue(err)
 	if q.engine.Calls.CloseTimedOut() { // Close has ended
 		return nil
 	}

@@ -243,16 +243,16 @@ func (q *queue) onHeartbeatReply(start time.Time, asked wire.HeartbeatRequest, r
 		return
 	}
 	defer k.Unlock()
-	a := k.NoteResult(engine.Attempt{Start: start, Err: reply.Err})
-	q.outage = q.outage.Note(a)
-	if a.Err != nil {
+	err := k.NoteResult(reply.Err)
+	q.outage = q.outage.Note(start, err)
+	if err != nil {
 		q.verify = q.verify || len(asked.Owners) > 1
 		if slices.ContainsFunc(asked.Ahead, func(d time.Duration) bool { return d != 0 }) {
 			q.refreshed = start.Add(-refresh) // the next heartbeat does what this one should
 		}
 		q.due = time.Now().Add(q.heartbeatRetry.Within(q.engine.Lease))
 		loop.Poke(q.poke)
-		q.endOverdue(a)
+		q.endOverdue(err)
 		return
 	}
 	q.heartbeatRetry = loop.Backoff{}

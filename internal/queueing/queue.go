@@ -173,11 +173,11 @@ func (q *queue) leave(owner string, doubt bool, lease time.Duration) {
 
 // endOverdue ends the waits that cannot go on: Redis refused a call, or did not answer for too
 // long. Answered heartbeats do not help waiters that are still outside.
-func (q *queue) endOverdue(a engine.Attempt) {
+func (q *queue) endOverdue(err error) {
 	q.key.Fail(func(w *engine.Waiter) error {
 		if q.enterOutage != nil && !ticketOf(w).entered {
-			return q.key.Overdue(w, a, q.enterOutage)
+			return q.key.Overdue(w, err, q.enterOutage)
 		}
-		return q.key.Overdue(w, a, q.outage)
+		return q.key.Overdue(w, err, q.outage)
 	})
 }

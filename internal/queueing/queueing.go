@@ -84,8 +84,7 @@ func (d *queued) Join(k *engine.Key, w *engine.Waiter) engine.Ticket {
 func (d *queued) JoinFirst(k *engine.Key, w *engine.Waiter, a engine.Attempt) {
 	q, t := d.open(k, w)
 	q.outside = append([]*ticket{t}, q.outside...)
-	a = k.NoteResult(a)
-	q.outage, q.why = q.outage.Note(a), a.Why
+	q.outage, q.why = q.outage.Note(a.Start, k.NoteResult(a.Err)), a.Why
 	if a.Orphan != nil {
 		q.leave(a.Orphan.Owner, true, a.Orphan.Lease)
 	}

@@ -153,7 +153,7 @@ func (d *racing) widen(k *engine.Key, r *race) {
 			k.Lock()
 			defer k.Unlock()
 			r.extra--
-			if a = k.NoteResult(a); a.Err == nil {
+			if k.NoteResult(a.Err) == nil {
 				d.serve(k, r, a, terms)
 			} else {
 				r.wide = 0
@@ -202,11 +202,11 @@ func (d *racing) clear(r *race) engine.Attempt {
 func (d *racing) deliver(k *engine.Key, r *race, a engine.Attempt, terms engine.Terms) (over bool) {
 	k.Lock()
 	defer k.Unlock()
-	a = k.NoteResult(a)
-	r.outage = r.outage.Note(a)
+	a.Err = k.NoteResult(a.Err)
+	r.outage = r.outage.Note(a.Start, a.Err)
 	if a.Err != nil {
 		r.wide = 0
-		k.Fail(func(w *engine.Waiter) error { return k.Overdue(w, a, r.outage) })
+		k.Fail(func(w *engine.Waiter) error { return k.Overdue(w, a.Err, r.outage) })
 		over = k.FirstWaiter() == nil
 	} else {
 		r.retry, r.why = loop.Backoff{}, a.Why

@@ -47,8 +47,7 @@ func (d *racing) Join(k *engine.Key, _ *engine.Waiter) engine.Ticket {
 
 func (d *racing) JoinFirst(k *engine.Key, _ *engine.Waiter, a engine.Attempt) {
 	r := ensureRace(k)
-	a = k.NoteResult(a)
-	r.outage = r.outage.Note(a)
+	r.outage = r.outage.Note(a.Start, k.NoteResult(a.Err))
 	r.contended, r.why = r.contended || a.Err == nil, a.Why
 	if d.engine.ManyHolds { // several first attempts may each leave one
 		d.engine.Undo(a.Orphan)
