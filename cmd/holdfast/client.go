@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/internal/lockclient"
+	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/rwlock"
 	"github.com/holdfast-go/holdfast/semaphore"
@@ -82,12 +83,12 @@ func (s *server) options(lease time.Duration) (o rueidis.ClientOption, err error
 	o.Sentinel.Password, o.Sentinel.TLSConfig = os.Getenv(envSentinelPassword), o.TLSConfig
 	lockclient.Suit(&o)
 	if s.passwordFile != "" {
-		p, err := readPassword(s.passwordFile)
+		password, err := readSecret("--password-file", func() (string, error) { return firstLine(s.passwordFile) })
 		if err != nil {
 			return o, err
 		}
 		user := o.Username
-		lockclient.Credentials(&o, func(context.Context) (string, string, error) { return user, p.password(), nil })
+		lockclient.Credentials(&o, func(context.Context) (string, string, error) { return user, password.now(), nil })
 	}
 	return o, nil
 }
@@ -146,11 +147,11 @@ func (s *server) secure(c *tls.Config) error {
 		}
 	}
 	if s.cert+s.key != "" {
-		p, err := readPair(s.cert, s.key)
+		pair, err := readSecret("--tls-cert and --tls-key", func() (*tls.Certificate, error) { return pairOf(s.cert, s.key) })
 		if err != nil {
 			return err
 		}
-		c.GetClientCertificate = p.pair
+		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return pair.now(), nil }
 	}
 	return nil
 }
@@ -184,14 +185,9 @@ func dial(ctx context.Context, o rueidis.ClientOption, once bool) (rueidis.Clien
 		case <-ctx.Done():
 			once = true
 		}
-		if !once {
-			select {
-			case <-time.After(50 * time.Millisecond):
-				continue
-			case <-ctx.Done():
-			}
+		if once || !loop.Sleep(50*time.Millisecond, ctx.Done()) {
+			return nil, failed(fmt.Errorf("%w: %w", holdfast.ErrUnavailable, err))
 		}
-		return nil, failed(fmt.Errorf("%w: %w", holdfast.ErrUnavailable, err))
 	}
 }
 

@@ -107,13 +107,9 @@ The exit status is 0 if nothing hurts locks, and 80 if something does.`,
 	return c
 }
 
-func count(findings []finding) (hurt int) {
-	for _, f := range findings {
-		if f.Hurts {
-			hurt++
-		}
-	}
-	return hurt
+// count is how many hurt locks.
+func count(findings []finding) int {
+	return len(slices.DeleteFunc(slices.Clone(findings), func(f finding) bool { return !f.Hurts }))
 }
 
 func printFindings(w io.Writer, asJSON bool, findings []finding) (err error) {

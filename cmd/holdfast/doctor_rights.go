@@ -163,17 +163,27 @@ func (c *checkup) judgeRights(needs []need, denied []int64) {
 // needs returns the rights that the locks need here.
 func (c *checkup) needs() []need {
 	key := cmp.Or(c.key, "holdfast-doctor")
-	channel := scripts.Channel(key)
-	channels, of, _ := strings.Cut(channel, ":")
+	_, of, _ := strings.Cut(scripts.Channel(key), ":")
 	helper := func(prefix, more string, commands ...string) access {
 		return access{"~" + prefix + ":*", prefix + ":" + of + more, commands}
 	}
-	plain := need{"rlock and run", true, []access{
+	on := func(channel string, more ...access) []access {
+		prefix, _, _ := strings.Cut(channel, ":")
+		all := append([]access{{"&" + prefix + ":*", channel, []string{"publish", "subscribe"}}}, more...)
+		if c.mode == rueidis.ClientModeCluster {
+			all = append(all, access{"&" + prefix + ":*", channel, []string{"spublish", "ssubscribe"}},
+				access{"~" + prefix + ":*", channel, []string{"exists", "pttl"}})
+		}
+		return all
+	}
+	ofMode := map[rueidis.ClientMode][]string{
+		rueidis.ClientModeCluster:  {"asking", "cluster|shards", "cluster|slots", "pubsub|shardnumsub", "sunsubscribe"},
+		rueidis.ClientModeSentinel: {"role"},
+	}[c.mode]
+	plain := need{"rlock and run", true, append([]access{
 		{"", "", []string{"ping", "eval", "evalsha", "pubsub|numsub", "unsubscribe"}},
 		{"~" + key, key, []string{"del", "exists", "hdel", "hexists", "hget", "hrandfield", "hset", "pexpire", "pttl"}},
-		{"&" + channels + ":*", channel, []string{"publish", "subscribe"}},
-		helper(names.TombstonePrefix, ":owner", "exists", "set", "del"),
-	}}
+	}, on(scripts.Channel(key), helper(names.TombstonePrefix, ":owner", "exists", "set", "del"), access{"", "", ofMode})...)}
 	fence := need{"locks with a fence, as of run --fence-env", false, []access{
 		{"", "", []string{"time"}},
 		helper(names.CounterPrefix, "", "get", "exists", "pexpire"),
@@ -184,36 +194,16 @@ func (c *checkup) needs() []need {
 		helper(names.ScoresPrefix, "", "zadd", "zcard", "zcount", "zrem", "zremrangebyrank", "zscore"),
 		helper(names.HeartbeatsPrefix, "", "exists", "hset", "pexpire"),
 	}}
-	permitChannel := scripts.SemaphoreChannel(key)
-	permitChannels, _, _ := strings.Cut(permitChannel, ":")
-	permits := need{"semaphores, run --permits and resize", true, []access{
+	permits := need{"semaphores, run --permits and resize", true, append([]access{
 		{"", "", []string{"time"}},
 		{"~" + key, key, []string{"zadd", "zcount", "zrange", "zrangebyscore", "zrem", "zscore"}},
-		{"&" + permitChannels + ":*", permitChannel, []string{"publish", "subscribe"}},
-		helper(names.PermitsPrefix, "", "del", "exists", "hdel", "hexists", "hget", "hmget", "hrandfield", "hset", "pexpire"),
-	}}
-	rwChannel := scripts.RWLockChannel(key)
-	rwChannels, _, _ := strings.Cut(rwChannel, ":")
-	readWrite := need{"read/write locks, run --read and run --write", true, []access{
+	}, on(scripts.SemaphoreChannel(key),
+		helper(names.PermitsPrefix, "", "del", "exists", "hdel", "hexists", "hget", "hmget", "hrandfield", "hset", "pexpire"))...)}
+	readWrite := need{"read/write locks, run --read and run --write", true, append([]access{
 		{"", "", []string{"time"}},
 		{"~" + key, key, []string{"del", "exists", "hdel", "hexists", "hget", "hgetall", "hset", "pexpire", "pttl"}},
 		{"~" + of + ":*", of + ":owner" + names.ReadHolds + ":1", []string{"del", "exists", "get", "pexpire", "pttl", "set"}},
-		{"&" + rwChannels + ":*", rwChannel, []string{"publish", "subscribe"}},
-		helper(names.WishesPrefix, "", "del", "hdel", "hgetall", "hset", "pexpire"),
-	}}
-	switch c.mode {
-	case rueidis.ClientModeCluster:
-		readWrite.on = append(readWrite.on, access{"&" + rwChannels + ":*", rwChannel, []string{"spublish", "ssubscribe"}},
-			access{"~" + rwChannels + ":*", rwChannel, []string{"exists", "pttl"}})
-		permits.on = append(permits.on, access{"&" + permitChannels + ":*", permitChannel, []string{"spublish", "ssubscribe"}},
-			access{"~" + permitChannels + ":*", permitChannel, []string{"exists", "pttl"}})
-		plain.on = append(plain.on,
-			access{"", "", []string{"asking", "cluster|shards", "cluster|slots", "pubsub|shardnumsub", "sunsubscribe"}},
-			access{"&" + channels + ":*", channel, []string{"spublish", "ssubscribe"}},
-			access{"~" + channels + ":*", channel, []string{"exists", "pttl"}})
-	case rueidis.ClientModeSentinel:
-		plain.on = append(plain.on, access{"", "", []string{"role"}})
-	}
+	}, on(scripts.RWLockChannel(key), helper(names.WishesPrefix, "", "del", "hdel", "hgetall", "hset", "pexpire"))...)}
 	needs := []need{plain, queue}
 	if c.permits {
 		needs = append(needs, permits)
@@ -222,14 +212,7 @@ func (c *checkup) needs() []need {
 		needs = append(needs, readWrite)
 	}
 	needs = append(needs, fence, need{"ls", false, []access{{"", "", []string{"scan"}}}}, need{"WithReplicas", false, []access{{"", "", []string{"wait"}}}})
-	slices.SortStableFunc(needs, func(a, b need) int { // a right that several need is told of one that hurts
-		switch {
-		case a.always == b.always:
-			return 0
-		case a.always:
-			return -1
-		}
-		return 1
-	})
+	turn := map[bool]int{true: -1} // a right that several need is told of one that hurts
+	slices.SortStableFunc(needs, func(a, b need) int { return turn[a.always] - turn[b.always] })
 	return needs
 }

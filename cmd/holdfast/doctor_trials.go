@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -104,12 +105,7 @@ func (c *checkup) message(ctx context.Context, name string) error {
 	defer release()
 	defer listener.Close()
 	heard := make(chan struct{}, 1)
-	listener.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(rueidis.PubSubMessage) {
-		select {
-		case heard <- struct{}{}:
-		default:
-		}
-	}})
+	listener.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(rueidis.PubSubMessage) { loop.Poke(heard) }})
 	sharded := c.mode == rueidis.ClientModeCluster && wire.AtLeast(c.version, 7, 0)
 	subscribe := c.B().Subscribe().Channel(channel).Build()
 	publish := c.B().Eval().Script("return redis.call('PUBLISH', ARGV[1], 'doctor')").Numkeys(0).Arg(channel).Build()

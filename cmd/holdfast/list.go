@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/loop"
 )
 
 // lock is the state of a key, as ls and show print it.
@@ -146,9 +147,7 @@ steps (SCAN), on a Redis Cluster those of every master.`,
 					default:
 						return failed(err)
 					}
-					select {
-					case <-time.After(every):
-					case <-ctx.Done():
+					if !loop.Sleep(every, ctx.Done()) {
 						return nil
 					}
 				}

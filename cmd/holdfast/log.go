@@ -19,10 +19,8 @@ var told = []string{"holdfast: lease lost", "holdfast: release failed"}
 func (warnings) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
 
 func (w warnings) Handle(_ context.Context, r slog.Record) error {
-	for _, begin := range told {
-		if strings.HasPrefix(r.Message, begin) {
-			return nil
-		}
+	if slices.ContainsFunc(told, func(begin string) bool { return strings.HasPrefix(r.Message, begin) }) {
+		return nil
 	}
 	line := "holdfast: " + strings.TrimPrefix(r.Message, "holdfast: ")
 	r.Attrs(func(a slog.Attr) bool {

@@ -12,21 +12,29 @@ import (
 // file cannot be read at that moment, or is empty, the last ones that were read are
 // used.
 
-// passwordFile is a file with a password.
-type passwordFile struct {
-	name string
+// secret is what some files have.
+type secret[T comparable] struct {
+	read func() (T, error)
 	mu   sync.Mutex
-	last string // guarded by mu
+	last T // guarded by mu
 }
 
-// readPassword reads the file for the first time.
-func readPassword(name string) (*passwordFile, error) {
-	p := &passwordFile{name: name}
-	var err error
-	if p.last, err = firstLine(name); err != nil {
-		return nil, fmt.Errorf("--password-file: %w", err)
+// readSecret reads the files for the first time. Its errors name the flags that say which.
+func readSecret[T comparable](flags string, read func() (T, error)) (*secret[T], error) {
+	last, err := read()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flags, err)
 	}
-	return p, nil
+	return &secret[T]{read: read, last: last}, nil
+}
+
+func (s *secret[T]) now() T {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now, err := s.read(); err == nil && now != *new(T) {
+		s.last = now
+	}
+	return s.last
 }
 
 func firstLine(name string) (string, error) {
@@ -35,38 +43,7 @@ func firstLine(name string) (string, error) {
 	return strings.TrimSuffix(line, "\r"), err
 }
 
-func (p *passwordFile) password() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if now, err := firstLine(p.name); err == nil && now != "" {
-		p.last = now
-	}
-	return p.last
-}
-
-// pairFiles are the files of a certificate and its key.
-type pairFiles struct {
-	cert, key string
-	mu        sync.Mutex
-	last      tls.Certificate // guarded by mu
-}
-
-// readPair reads the files for the first time.
-func readPair(cert, key string) (*pairFiles, error) {
-	p := &pairFiles{cert: cert, key: key}
-	var err error
-	if p.last, err = tls.LoadX509KeyPair(cert, key); err != nil {
-		return nil, fmt.Errorf("--tls-cert and --tls-key: %w", err)
-	}
-	return p, nil
-}
-
-func (p *pairFiles) pair(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if now, err := tls.LoadX509KeyPair(p.cert, p.key); err == nil {
-		p.last = now
-	}
-	pair := p.last
-	return &pair, nil
+func pairOf(cert, key string) (*tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	return &pair, err
 }

@@ -97,19 +97,24 @@ func TestF39_CertificateIsReadAtEachDial(t *testing.T) {
 // A file of which a half is new, or that is away, does not end what runs.
 func TestSecretsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	p := &passwordFile{name: filepath.Join(dir, "password")}
-	for _, c := range [][2]string{{"a\r\nb\n", "a"}, {"", "a"}, {"c", "c"}, {"\n", "c"}} {
-		require.NoError(t, os.WriteFile(p.name, []byte(c[0]), 0o600))
-		require.Equal(t, c[1], p.password())
-	}
-	require.NoError(t, os.Remove(p.name))
-	require.Equal(t, "c", p.password())
-
-	pair := &pairFiles{cert: p.name, key: p.name, last: certificate(redistest.NewCA(t), "client")}
-	got, err := pair.pair(nil)
+	file := filepath.Join(t.TempDir(), "password")
+	read := func() (string, error) { return firstLine(file) }
+	_, err := readSecret("--flag", read)
+	require.ErrorContains(t, err, "--flag: open "+file)
+	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
+	write("")
+	password, err := readSecret("--flag", read)
 	require.NoError(t, err)
-	require.Equal(t, pair.last, *got)
+	for _, c := range [][2]string{{"", ""}, {"a\r\nb\n", "a"}, {"", "a"}, {"c", "c"}, {"\n", "c"}} {
+		write(c[0])
+		require.Equal(t, c[1], password.now())
+	}
+	require.NoError(t, os.Remove(file))
+	require.Equal(t, "c", password.now())
+
+	first := certificate(redistest.NewCA(t), "client")
+	pair := &secret[*tls.Certificate]{read: func() (*tls.Certificate, error) { return pairOf(file, file) }, last: &first}
+	require.Same(t, &first, pair.now())
 }
 
 // The Sentinels keep their own password.
