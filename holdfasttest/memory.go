@@ -1,6 +1,7 @@
 package holdfasttest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -220,15 +221,8 @@ func (k *keyState) release(h *hold, err error) {
 	h.tell(err)
 	k.holds = slices.DeleteFunc(k.holds, func(o *hold) bool { return o == h })
 	if k.readWrite && !h.locker.reads { // now it is the turn of the readers that have waited
-		slices.SortStableFunc(k.waiters, func(a, b *waiter) int {
-			switch {
-			case a.locker.reads == b.locker.reads:
-				return 0
-			case a.locker.reads:
-				return -1
-			}
-			return 1
-		})
+		turn := map[bool]int{true: -1}
+		slices.SortStableFunc(k.waiters, func(a, b *waiter) int { return turn[a.locker.reads] - turn[b.locker.reads] })
 	}
 }
 
@@ -246,13 +240,8 @@ func (k *keyState) first() *hold {
 func byEnd(a, b *hold) int { return a.deadline().Compare(b.deadline()) }
 
 // holdsOf are those of a locker.
-func (k *keyState) holdsOf(l *Locker) (all []*hold) {
-	for _, h := range k.holds {
-		if h.locker == l {
-			all = append(all, h)
-		}
-	}
-	return all
+func (k *keyState) holdsOf(l *Locker) []*hold {
+	return slices.DeleteFunc(slices.Clone(k.holds), func(h *hold) bool { return h.locker != l })
 }
 
 // whyNot says why w is not served.
@@ -264,10 +253,8 @@ func (k *keyState) whyNot(w *waiter) error {
 		return errs.With(holdfast.ErrUnavailable, errAway)
 	case h != nil && w.locker.reads && h.locker.reads: // a writer waits
 		return holdfast.ErrNotAcquired
-	case h != nil && h.label != nil:
-		return errs.HeldBy(*h.label)
 	case h != nil:
-		return errs.HeldBy("")
+		return errs.HeldBy(*cmp.Or(h.label, new("")))
 	}
 	return holdfast.ErrNotAcquired
 }
@@ -352,13 +339,8 @@ func (m *memory) ask(ctx context.Context, l *Locker, key string, o holdfast.Lock
 	return w, err
 }
 
-func (k *keyState) waitersOf(l *Locker) (n int) {
-	for _, w := range k.waiters {
-		if w.locker == l && w.outer == nil {
-			n++
-		}
-	}
-	return n
+func (k *keyState) waitersOf(l *Locker) int {
+	return len(slices.DeleteFunc(slices.Clone(k.waiters), func(w *waiter) bool { return w.locker != l || w.outer != nil }))
 }
 
 // withdraw ends the wait of a call whose context has ended. A lease that it has got by then goes

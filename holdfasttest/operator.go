@@ -1,6 +1,7 @@
 package holdfasttest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,11 +104,9 @@ func (k *keyState) status() holdfast.Status {
 	if k.semaphore && len(k.holds) > 0 {
 		s.Permits = k.permits
 		for _, h := range slices.SortedStableFunc(slices.Values(k.holds), byEnd) {
-			holder := holdfast.Holder{Owner: h.owner, Entries: len(h.entries), Remaining: time.Until(h.deadline())}
-			if h.label != nil {
-				holder.Label = *h.label
-			}
-			s.Holders = append(s.Holders, holder)
+			s.Holders = append(s.Holders, holdfast.Holder{
+				Owner: h.owner, Label: *cmp.Or(h.label, new("")), Entries: len(h.entries), Remaining: time.Until(h.deadline()),
+			})
 		}
 	}
 	if k.readWrite && len(k.holds) > 0 {
@@ -126,14 +125,11 @@ func (k *keyState) status() holdfast.Status {
 		s.Readers += len(shared)
 	}
 	if h := k.first(); h != nil {
-		s.Held, s.Owner, s.Entries, s.Remaining = true, h.owner, len(h.entries), time.Until(h.deadline())
+		s.Held, s.Owner, s.Label, s.Entries, s.Remaining = true, h.owner, *cmp.Or(h.label, new("")), len(h.entries), time.Until(h.deadline())
 		for _, h := range k.holds {
 			if k.readWrite { // until the last of them ends
 				s.Remaining = max(s.Remaining, time.Until(h.deadline()))
 			}
-		}
-		if h.label != nil {
-			s.Label = *h.label
 		}
 	}
 	return s

@@ -29,9 +29,7 @@ var (
 	address = flag.String("redis", "", demo.RedisUsage)
 )
 
-func main() {
-	demo.Main(sale, func(context.Context, int) error { return errors.ErrUnsupported })
-}
+func main() { demo.Main(sale, nil) }
 
 func sale(ctx context.Context) error {
 	if *items < 1 {
