@@ -107,7 +107,7 @@ func together(workers []*worker, rate float64) (all []result, err error) {
 		w.begin(at, rate)
 	}
 	for _, w := range workers {
-		r, failed := w.result()
+		r, failed := w.hear()
 		if failed != nil && (err == nil || !strings.Contains(err.Error(), failed.Error())) { // often all fail alike
 			err = errors.Join(err, failed)
 		}

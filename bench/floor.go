@@ -1,16 +1,15 @@
 package main
 
 import (
-	"context"
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -35,10 +34,12 @@ return 0`
 // floor runs bare scripts as rlock runs its own: on the client's first connection, under a
 // deadline that calls share.
 type floor struct {
-	client   rueidis.Client
-	lease    string // in ms
-	deadline deadline
+	client rueidis.Client
+	lease  string // in ms
+	bounds calls.Bounds
 }
+
+const callTime = 5 * time.Second // what rlock gives a call at a lease of 30 s
 
 func openFloor(t task) (locker, error) { return newFloor(t) }
 
@@ -54,7 +55,8 @@ func newFloor(t task, more ...string) (*floor, error) {
 			return nil, err
 		}
 	}
-	return &floor{client: client, lease: strconv.FormatInt(t.lease().Milliseconds(), 10)}, nil
+	lease := strconv.FormatInt(t.lease().Milliseconds(), 10)
+	return &floor{client: client, lease: lease, bounds: calls.Bounds{Base: always, Timeout: callTime}}, nil
 }
 
 // The scripts as Redis knows them.
@@ -83,7 +85,7 @@ func (f setFloor) cycle(key string) func(func()) error {
 	k := newFloorKey(key)
 	return func(inside func()) error {
 		set := f.client.B().Arbitrary("SET").Keys(k.key).Args(k.owner, "NX", "PX", f.lease).Build()
-		if err := f.client.Do(f.deadline.context(), set).Error(); err != nil {
+		if err := f.client.Do(f.bounds.Context(), set).Error(); err != nil {
 			return fmt.Errorf("floor of SET: %s: %w", k.key, err)
 		}
 		inside()
@@ -131,7 +133,7 @@ func (f *floor) acquire(k floorKey) error {
 
 func (f *floor) call(script string, keys int64, args ...string) (int64, error) {
 	cmd := f.client.B().Evalsha().Sha1(script).Numkeys(keys).Arg(args...).Build()
-	return f.client.Do(f.deadline.context(), cmd).AsInt64()
+	return f.client.Do(f.bounds.Context(), cmd).AsInt64()
 }
 
 func (f *floor) close() { f.client.Close() }
@@ -185,25 +187,4 @@ func (s *singles) close() {
 	for _, f := range s.nodes {
 		f.close()
 	}
-}
-
-// deadline is shared by many calls and replaced before it comes, like rlock's.
-type deadline struct{ current atomic.Pointer[rolling] }
-
-type rolling struct {
-	context.Context
-	cancel context.CancelFunc
-	made   time.Time
-}
-
-const callTime = 5 * time.Second // what rlock gives a call at a lease of 30 s
-
-func (d *deadline) context() context.Context {
-	c := d.current.Load()
-	if c == nil || time.Since(c.made) > callTime/4 {
-		ctx, cancel := context.WithTimeout(always, callTime+callTime/4)
-		c = &rolling{ctx, cancel, time.Now()}
-		d.current.Store(c)
-	}
-	return c
 }

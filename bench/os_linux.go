@@ -2,16 +2,10 @@ package main
 
 import (
 	"os"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
-
-// dieWithParent has the kernel kill a process if this program dies without stopping it.
-func dieWithParent() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-}
 
 // alarm sleeps to the microsecond. While nothing runs, epoll_wait rounds Go's timers up to a
 // millisecond, and again after each event: proxies in one process would wait until the last of

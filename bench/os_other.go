@@ -2,13 +2,7 @@
 
 package main
 
-import (
-	"syscall"
-	"time"
-)
-
-// dieWithParent does nothing here: only Linux has a parent-death signal.
-func dieWithParent() *syscall.SysProcAttr { return nil }
+import "time"
 
 // alarm is as exact as Go's timers.
 type alarm struct{}

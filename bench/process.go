@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 )
 
 var (
@@ -33,7 +35,7 @@ type process struct {
 // parent-death signal is sent at the end of the thread that forked.
 func (p *process) launch() error {
 	p.done = make(chan struct{})
-	p.cmd.SysProcAttr = dieWithParent()
+	p.cmd.SysProcAttr = redistest.DieWithParent()
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()

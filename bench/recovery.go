@@ -114,7 +114,7 @@ func kill(_ store, _ string, holding *worker) (time.Time, error) {
 // release has the holder unlock.
 func release(_ store, _ string, holding *worker) (time.Time, error) {
 	holding.begin(time.Now(), 0)
-	r, err := holding.result()
+	r, err := holding.hear()
 	return time.Unix(0, r.At), err
 }
 

@@ -71,8 +71,7 @@ func (l *redsyncer) mutex(key string) *redsync.Mutex {
 
 // isTaken reports whether redsync found the key taken.
 func isTaken(err error) bool {
-	var taken *redsync.ErrTaken
-	return errors.Is(err, redsync.ErrFailed) || errors.As(err, &taken)
+	return errors.Is(err, redsync.ErrFailed) || errors.As(err, new(*redsync.ErrTaken))
 }
 
 // cycle asks again where redsync gives up: after 32 tries.

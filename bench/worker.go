@@ -94,11 +94,8 @@ func (w *worker) take(t task) error {
 
 // begin tells the process when to begin, by the clock that all processes of this machine share.
 func (w *worker) begin(at time.Time, rate float64) {
-	_, _ = fmt.Fprintln(w.in, at.UnixNano(), rate) // result reports what goes wrong
+	_, _ = fmt.Fprintln(w.in, at.UnixNano(), rate) // hear reports what goes wrong
 }
-
-// result waits for the result of the work.
-func (w *worker) result() (result, error) { return w.hear() }
 
 // hear waits for an answer, and kills a process that takes too long for it.
 func (w *worker) hear() (r result, err error) {

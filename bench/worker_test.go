@@ -71,7 +71,7 @@ func TestJavaWithoutExclusion(t *testing.T) {
 		})
 		require.NoError(t, err)
 		w.begin(time.Now(), 0)
-		_, err = w.result()
+		_, err = w.hear()
 		leave(w)
 		require.ErrorContains(t, err, errBroken.Error(), c)
 	}

@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// dieWithParent has the kernel kill a server whose test process died without
-// running its cleanups.
-func dieWithParent() *syscall.SysProcAttr {
+// DieWithParent has the kernel kill a process whose parent died without stopping it. The
+// parent must fork it on a thread that lasts as long: the signal follows the thread.
+func DieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 

@@ -4,8 +4,8 @@ package redistest
 
 import "syscall"
 
-// dieWithParent does nothing here: only Linux has a parent-death signal.
-func dieWithParent() *syscall.SysProcAttr { return nil }
+// DieWithParent does nothing here: only Linux has a parent-death signal.
+func DieWithParent() *syscall.SysProcAttr { return nil }
 
 // Stopped assumes it: there is no portable way to ask.
 func Stopped(int) bool { return true }

@@ -219,7 +219,7 @@ func (s *Server) launch() (*process, error) {
 	p.cmd = exec.Command(program(), append(args, s.args...)...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
 	p.cmd.Env = s.environment()
-	p.cmd.SysProcAttr = dieWithParent()
+	p.cmd.SysProcAttr = DieWithParent()
 
 	started := make(chan error)
 	go func() { // owned by launch until started is answered, then by kill
