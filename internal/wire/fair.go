@@ -51,7 +51,7 @@ func NewFair(redis *Redis, s FairSettings) *Fair {
 	}
 	f := &Fair{lockerID: s.LockerID, settings: strings.Join(settings, " "), onRedis: onRedis{
 		redis, "hash", fairInspect, func(key string) []string { return []string{key, queue(key)} }, parseQueued,
-		renewScript{script: renew}, setEntries,
+		renewScript{script: renew}, setEntries, script{}, nil,
 	}}
 	if f.labelled = f.settings; redis.Label != "" {
 		f.labelled += ";" + redis.Label

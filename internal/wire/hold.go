@@ -33,24 +33,27 @@ func (r *Redis) field(e Entries) string {
 
 // SetEntries sets the number of entries of the owner's hold, when a nested one has begun or one of
 // several has ended, and the owner's label. It never touches the expiry and may be
-// repeated. If the key is not the owner's, ours is false and nothing changes.
-func (r *Redis) SetEntries(ctx context.Context, key, owner string, entries Entries) (ours bool, err error) {
-	return r.setEntries(ctx, setEntries, entries, owner, key)
-}
-
-// setEntries runs a script of that kind. keys are the key itself and what else it is given.
-func (r *Redis) setEntries(ctx context.Context, s script, entries Entries, owner string, keys ...string) (ours bool, err error) {
+// repeated. If the key is not the owner's, ours is false and nothing changes. A hold of a read/write
+// lock has up to 99 999 entries.
+func (o *onRedis) SetEntries(ctx context.Context, key, owner string, entries Entries) (ours bool, err error) {
 	if entries.Count < 1 || entries.Count > 999_999_999 {
 		return false, refuse("entries: %d is not from 1 to 999999999", entries.Count)
 	}
-	m, shortfall, err := r.write(ctx, s, len(keys), append(keys, owner, r.field(entries))...)
+	args := append(make([]string, 0, 4), key)
+	if o.renew.secondKey != nil {
+		args = append(args, o.renew.secondKey(key, owner))
+	}
+	m, shortfall, err := o.redis.write(ctx, o.setEntries, len(args), append(args, owner, o.redis.field(entries))...)
 	if ours, err = parseBool(m, err); ours {
 		err = shortfall
 	}
 	return ours, err
 }
 
-// Inspect returns the state of key. Its Key is empty, as users know the key without a prefix.
-func (r *Redis) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
-	return parseStatus(r.invoke(ctx, inspect, 1, key))
+// Inspect returns the state of key. Its Key is empty, as users know the key without a prefix. Of a
+// semaphore, the Owner is the holder whose lease ends first; of a read/write lock, the writer, or else
+// a reader. Those that wait for a fair lock include the dead.
+func (o *onRedis) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
+	keys := o.keys(key)
+	return o.parse(o.redis.invoke(ctx, o.inspect, len(keys), keys...))
 }

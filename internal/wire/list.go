@@ -34,18 +34,14 @@ const pageSize = "1000"
 // Scans returns a Scan for each server that has keys, for the names that match a pattern as of
 // SCAN. A Scan yields each name that is there throughout, unless its server restarts, or its
 // slot moves.
-func (r *Redis) Scans(ctx context.Context, match string) ([]Scan, error) {
-	return r.scans(ctx, match, "hash")
-}
-
-// scans is Scans for keys of that type.
-func (r *Redis) scans(ctx context.Context, match, of string) ([]Scan, error) {
+func (o *onRedis) Scans(ctx context.Context, match string) ([]Scan, error) {
+	r := o.redis
 	if r.Cluster == nil {
 		client := r.client
 		if nodes := slices.Collect(maps.Values(client.Nodes())); len(nodes) == 1 {
 			client = nodes[0] // it never changes to another server, where the cursor would mean nothing
 		}
-		return []Scan{r.scan("", client, match, of)}, nil
+		return []Scan{r.scan("", client, match, o.keyType)}, nil
 	}
 	if err := r.Cluster.Refresh(ctx); err != nil {
 		return nil, unasked(err)
@@ -53,7 +49,7 @@ func (r *Redis) scans(ctx context.Context, match, of string) ([]Scan, error) {
 	var scans []Scan
 	nodes := r.client.Nodes()
 	for _, addr := range r.Cluster.Masters() {
-		scans = append(scans, r.scan(addr, nodes[addr], match, of))
+		scans = append(scans, r.scan(addr, nodes[addr], match, o.keyType))
 	}
 	return scans, nil
 }
@@ -83,17 +79,12 @@ var literal = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 func Literal(text string) string { return literal.Replace(text) }
 
 // InspectEach does what Inspect does for each of names, some hundred at most, and returns a
-// result for each. It costs one round trip to each server.
-func (r *Redis) InspectEach(ctx context.Context, names []string) ([]Result[holdfast.Status], error) {
-	return r.inspectEach(ctx, inspect, names, func(name string) []string { return []string{name} }, parseStatus)
-}
-
-// inspectEach runs s for each of names, as a call of its own among those of others. It asks again
-// for what a server does not accept, as the server does not know s yet or a slot moves.
-func (r *Redis) inspectEach(ctx context.Context, s script, names []string, keys func(name string) []string, parse parser[holdfast.Status]) ([]Result[holdfast.Status], error) {
-	results := make([]Result[holdfast.Status], len(names))
+// result for each. It costs one round trip to each server, and more where a server does not accept
+// some, as it does not know the script yet or a slot moves: it is asked again.
+func (o *onRedis) InspectEach(ctx context.Context, names []string) ([]Result[holdfast.Status], error) {
+	r, results := o.redis, make([]Result[holdfast.Status], len(names))
 	use := func(i int, m rueidis.RedisMessage, err error) error {
-		results[i].Value, results[i].Err = parse(m, err)
+		results[i].Value, results[i].Err = o.parse(m, err)
 		if OutcomeOf(results[i].Err) == Refused {
 			return nil
 		}
@@ -106,8 +97,8 @@ func (r *Redis) inspectEach(ctx context.Context, s script, names []string, keys 
 	for len(open) > 0 {
 		cmds := make(rueidis.Commands, len(open))
 		for at, i := range open {
-			k := keys(names[i])
-			cmds[at] = r.eval("EVALSHA", s.sha, len(k), k)
+			keys := o.keys(names[i])
+			cmds[at] = r.eval("EVALSHA", o.inspect.sha, len(keys), keys)
 		}
 		var again []int
 		for at, reply := range r.client.DoMulti(ctx, cmds...) {
@@ -118,9 +109,9 @@ func (r *Redis) inspectEach(ctx context.Context, s script, names []string, keys 
 				return nil, err
 			}
 		}
-		if open = again; len(open) > 0 { // alone, and then the others, as the server knows s
-			k := keys(names[open[0]])
-			m, err := r.invoke(ctx, s, len(k), k...)
+		if open = again; len(open) > 0 { // alone, and then the others, as the server knows the script
+			keys := o.keys(names[open[0]])
+			m, err := r.invoke(ctx, o.inspect, len(keys), keys...)
 			if err := use(open[0], m, err); err != nil {
 				return nil, err
 			}

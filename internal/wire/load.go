@@ -12,7 +12,7 @@ type script struct {
 	text, sha string
 	sharded   *script // with the shard channels of a Redis Cluster; nil: it has no channels
 	each      *script // does with each of many locks what this one does with one; nil: there is none
-	renews    bool    // whether it renews holds, perhaps of several keys; set by renewEach
+	renews    bool    // whether it renews holds, perhaps of several keys; set by Renew
 	shows     bool    // whether its reply has labels; set by showing
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/cluster"
 	"github.com/holdfast-go/holdfast/internal/redact"
-	"github.com/holdfast-go/holdfast/watchdog"
+	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // Redis runs the scripts on one Redis: a server, a Sentinel set, or a Redis Cluster, there on the node that has the key's
@@ -24,6 +24,7 @@ import (
 // repeat by themselves only what has not run. They wait until the reply comes or ctx ends, and should be given a deadline.
 // [OutcomeOf] says what an error means.
 type Redis struct {
+	onRedis       // with the scripts of a plain lock
 	RedisSettings // immutable after NewRedis
 	client        rueidis.Client
 	oneEntry      string        // what the field of a hold with one entry holds; immutable
@@ -59,54 +60,24 @@ func NewRedis(client rueidis.Client, s RedisSettings) *Redis {
 	s.Patience = cmp.Or(s.Patience, time.Second)
 	r := &Redis{client: client, RedisSettings: s, renewSlot: make(chan struct{}, 1)}
 	r.oneEntry = r.field(Entries{Count: 1})
+	r.onRedis = onRedis{
+		r, "hash", inspect, func(key string) []string { return []string{key} }, parseStatus,
+		renewScript{script: renew}, setEntries, forceRelease, scripts.Channel,
+	}
 	return r
 }
 
-// onRedis is what Fair, Semaphore and RWLock have of their Redis, with the scripts of their kind. Immutable.
+// onRedis is what Redis, Fair, Semaphore and RWLock have in common: calls by the scripts of their kind. Immutable.
 type onRedis struct {
-	redis      *Redis
-	keyType    string // of SCAN
-	inspect    script
-	keys       func(key string) []string // that inspect is given
-	parse      parser[holdfast.Status]   // of its reply
-	renew      renewScript
-	setEntries script
-}
-
-// EvictionPolicy is [Redis.EvictionPolicy].
-func (o *onRedis) EvictionPolicy(ctx context.Context) (string, error) {
-	return o.redis.EvictionPolicy(ctx)
-}
-
-// Scans is [Redis.Scans].
-func (o *onRedis) Scans(ctx context.Context, match string) ([]Scan, error) {
-	return o.redis.scans(ctx, match, o.keyType)
-}
-
-// Inspect returns the state of key. Of a semaphore, the Owner is the holder whose lease ends first; of a
-// read/write lock, the writer, or else a reader. Those that wait for a fair lock include the dead.
-func (o *onRedis) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
-	keys := o.keys(key)
-	return o.parse(o.redis.invoke(ctx, o.inspect, len(keys), keys...))
-}
-
-// InspectEach is like that of [Redis].
-func (o *onRedis) InspectEach(ctx context.Context, names []string) ([]Result[holdfast.Status], error) {
-	return o.redis.inspectEach(ctx, o.inspect, names, o.keys, o.parse)
-}
-
-// Renew is [Redis.Renew]. A hold that has ended or gone, or whose timeout key has, is NotOurs.
-func (o *onRedis) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []watchdog.Answer) error {
-	return o.redis.renewEach(ctx, o.renew, lease, keys, owners, answers)
-}
-
-// SetEntries is [Redis.SetEntries]; of a read/write lock, up to 99 999 entries.
-func (o *onRedis) SetEntries(ctx context.Context, key, owner string, entries Entries) (ours bool, err error) {
-	keys := append(make([]string, 0, 4), key)
-	if o.renew.secondKey != nil {
-		keys = append(keys, o.renew.secondKey(key, owner))
-	}
-	return o.redis.setEntries(ctx, o.setEntries, entries, owner, keys...)
+	redis        *Redis
+	keyType      string // of SCAN
+	inspect      script
+	keys         func(key string) []string // that inspect and forceRelease are given
+	parse        parser[holdfast.Status]   // of the reply of inspect
+	renew        renewScript
+	setEntries   script
+	forceRelease script                  // Fair has a call of its own
+	channel      func(key string) string // that forceRelease is given
 }
 
 // Server is the address of the Redis that the client works with at present; of a Redis Cluster, only that it is one.

@@ -62,9 +62,10 @@ func releaseInput(in input, h ReleaseRequest) input {
 	return in
 }
 
-// ForceRelease frees key from any holder, and announces that on its channel; existed reports
-// whether it was held. The holder learns of it at its next renewal. What is not a lock stays
+// ForceRelease frees key from all its holders, and announces that on its channel; existed reports
+// whether it was held. A holder learns of it at its next renewal. What is not a lock stays
 // unchanged and is an error. A repeat may end the hold of an owner that took the key in between.
-func (r *Redis) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
-	return parseBool(r.invoke(ctx, forceRelease, 1, key, scripts.Channel(key)))
+func (o *onRedis) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
+	keys := o.keys(key)
+	return parseBool(o.redis.invoke(ctx, o.forceRelease, len(keys), append(keys, o.channel(key))...))
 }

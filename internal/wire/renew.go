@@ -29,35 +29,30 @@ var renewArgs = sync.Pool{New: func() any { return new([]string) }}
 //
 // The answers count whether or not an error is returned: the error is the first that Redis
 // gave, for the call or for one key. A key that has been replaced by something that is not
-// a lock is NotOurs and not an error. A key that the user has no right to costs the others
-// two more round trips, and 21 calls instead of one. So do keys of a moving slot of a Redis
-// Cluster, of which each node has some; they cost up to 111 calls.
-func (r *Redis) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []watchdog.Answer) error {
-	return r.renewEach(ctx, renewScript{script: renew}, lease, keys, owners, answers)
-}
-
-// renewEach is Renew for holds of any kind.
-func (r *Redis) renewEach(ctx context.Context, by renewScript, lease time.Duration, keys, owners []string, answers []watchdog.Answer) error {
+// a lock is NotOurs and not an error, and so is a hold that has ended or whose timeout key has.
+// A key that the user has no right to costs the others two more round trips, and 21 calls
+// instead of one. So do keys of a moving slot of a Redis Cluster, of which each node has some;
+// they cost up to 111 calls.
+func (o *onRedis) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []watchdog.Answer) error {
 	clear(answers)
-	by.renews = true
 	if err := checkLease(lease); err != nil {
 		return err
 	}
 	if len(keys) == 0 || len(owners) != len(keys) || len(answers) != len(keys) {
 		return refuse("%d keys, %d owners and %d answers: not as many of each, or none", len(keys), len(owners), len(answers))
 	}
-	if !r.BySlot() {
-		if err := r.renew(ctx, by, lease, keys, owners, answers); !crossed(err) {
+	if !o.redis.BySlot() {
+		if err := o.renewInSlot(ctx, lease, keys, owners, answers); !crossed(err) {
 			return err
 		}
 	}
-	return r.bySlot(len(keys), func(i int) string { return keys[i] }, func(indexes []int) error {
+	return o.redis.bySlot(len(keys), func(i int) string { return keys[i] }, func(indexes []int) error {
 		slot := make([]string, 2*len(indexes))
 		slotKeys, slotOwners, slotAnswers := slot[:len(indexes)], slot[len(indexes):], make([]watchdog.Answer, len(indexes))
 		for at, i := range indexes {
 			slotKeys[at], slotOwners[at] = keys[i], owners[i]
 		}
-		err := r.renew(ctx, by, lease, slotKeys, slotOwners, slotAnswers)
+		err := o.renewInSlot(ctx, lease, slotKeys, slotOwners, slotAnswers)
 		for at, i := range indexes {
 			answers[i] = slotAnswers[at]
 		}
@@ -65,19 +60,20 @@ func (r *Redis) renewEach(ctx context.Context, by renewScript, lease time.Durati
 	})
 }
 
-// renew is Renew for keys of one slot.
-func (r *Redis) renew(ctx context.Context, by renewScript, lease time.Duration, keys, owners []string, answers []watchdog.Answer) error {
-	err := r.renewAtOnce(ctx, by, lease, keys, owners, answers)
+// renewInSlot is Renew for keys of one slot.
+func (o *onRedis) renewInSlot(ctx context.Context, lease time.Duration, keys, owners []string, answers []watchdog.Answer) error {
+	err := o.renewAtOnce(ctx, lease, keys, owners, answers)
 	alone := func(err error) bool { return forbidden(err) || divided(err) }
 	if alone(err) && len(keys) > 1 {
-		err = apart(len(keys), alone, func(i, j int) error { return r.renewAtOnce(ctx, by, lease, keys[i:j], owners[i:j], answers[i:j]) })
+		err = apart(len(keys), alone, func(i, j int) error { return o.renewAtOnce(ctx, lease, keys[i:j], owners[i:j], answers[i:j]) })
 	}
 	return err
 }
 
 // renewAtOnce is one call of Renew.
-func (r *Redis) renewAtOnce(ctx context.Context, by renewScript, lease time.Duration, keys, owners []string, answers []watchdog.Answer) error {
-	room := renewArgs.Get().(*[]string)
+func (o *onRedis) renewAtOnce(ctx context.Context, lease time.Duration, keys, owners []string, answers []watchdog.Answer) error {
+	by, room := o.renew, renewArgs.Get().(*[]string)
+	by.renews = true
 	args := (*room)[:0]
 	for i, key := range keys {
 		if args = append(args, key); by.secondKey != nil {
@@ -89,7 +85,7 @@ func (r *Redis) renewAtOnce(ctx context.Context, by renewScript, lease time.Dura
 		args = append(args, by.permits)
 	}
 	args = append(args, owners...)
-	reply, shortfall, err := r.write(ctx, by.script, all, args...)
+	reply, shortfall, err := o.redis.write(ctx, by.script, all, args...)
 	clear(args)
 	*room = args
 	renewArgs.Put(room)

@@ -37,7 +37,7 @@ type RWLock struct {
 func NewRWLock(redis *Redis, lockerID string) *RWLock {
 	return &RWLock{onRedis{
 		redis, "hash", rwlockInspect, func(key string) []string { return []string{key, absentKey(key)} }, parseReadWrite,
-		renewScript{script: rwlockRenew, secondKey: timeout}, rwlockSetEntries,
+		renewScript{script: rwlockRenew, secondKey: timeout}, rwlockSetEntries, rwlockForceRelease, scripts.RWLockChannel,
 	}, lockerID}
 }
 
@@ -122,11 +122,6 @@ func parseReadWrite(m rueidis.RedisMessage, err error) (holdfast.Status, error) 
 	s := f.status()
 	s.Mode, s.Readers = mode, int(readers)
 	return result(f, s)
-}
-
-// ForceRelease frees key from its writer and all readers; see [Redis.ForceRelease].
-func (r *RWLock) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
-	return parseBool(r.redis.invoke(ctx, rwlockForceRelease, 2, key, absentKey(key), scripts.RWLockChannel(key)))
 }
 
 // Withdraw ends the wish of the client for key, and wakes those who let it go first. It may

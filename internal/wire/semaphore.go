@@ -35,6 +35,7 @@ func NewSemaphore(redis *Redis, n int) *Semaphore {
 	return &Semaphore{onRedis{
 		redis, "zset", semaphoreInspect, func(key string) []string { return []string{key, permitRecord(key)} }, parsePermits,
 		renewScript{semaphoreRenew, func(key, _ string) string { return permitRecord(key) }, text}, semaphoreSetEntries,
+		semaphoreForceRelease, scripts.SemaphoreChannel,
 	}, text}
 }
 
@@ -77,12 +78,6 @@ func (p *Semaphore) releaseInput(in input, h ReleaseRequest) input {
 	in.keys = append(in.keys, h.Key, permitRecord(h.Key), tombstoneOrCounter)
 	in.args = append(in.args, h.Owner, scripts.SemaphoreChannel(h.Key), tombstoneOrFence)
 	return in
-}
-
-// ForceRelease takes back all permits of key; existed reports whether any was taken. See
-// [Redis.ForceRelease].
-func (p *Semaphore) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
-	return parseBool(p.redis.invoke(ctx, semaphoreForceRelease, 2, key, permitRecord(key), scripts.SemaphoreChannel(key)))
 }
 
 // Resize sets how many permits key has, whatever the lockers say, until nobody has used it for a

@@ -10,7 +10,8 @@ import (
 // says; "" if it does not say. Every policy but noeviction may drop a lock that is held. On a Redis
 // Cluster, the result is such a policy if any node has one. It sends INFO, which the scripts do not
 // need and a restricted user may lack: the error is Refused then.
-func (r *Redis) EvictionPolicy(ctx context.Context) (policy string, err error) {
+func (o *onRedis) EvictionPolicy(ctx context.Context) (policy string, err error) {
+	r := o.redis
 	if r.Cluster == nil {
 		return r.info(ctx, "memory", "maxmemory_policy")
 	}
