@@ -88,8 +88,7 @@ func newLocker(clients []rueidis.Client, c engine.Config, settings quorum.Config
 // time that [Locker.Nodes] gives a node.
 func (l *Locker) DeclareNothingHeld(ctx context.Context) error {
 	err := holdfast.ErrClosed
-	l.engine.With("", func(*engine.Key) { err = nil })
-	if err == nil {
+	if l.engine.With("", func(*engine.Key) {}) {
 		err = l.quorum.DeclareNothingHeld(ctx)
 	}
 	switch {

@@ -129,7 +129,8 @@ func (e *Engine) Adopt(k *Key, a Attempt, w *Waiter) *holdfast.Lease {
 	if w != nil {
 		since = w.Since
 	}
-	lease := e.install(h, holdfast.ByCall, since)
+	k.add(h)
+	lease := h.begin(holdfast.ByCall, since)
 	if w != nil {
 		k.Serve(w, lease)
 	}
@@ -143,12 +144,6 @@ func (e *Engine) AdoptGrant(h *Hold, w *Waiter) *holdfast.Lease {
 	for old := range h.Key.holds() {
 		e.revoke(old, watchdog.ErrNotOurs)
 	}
-	return e.install(h, holdfast.ByGrant, w.Since)
-}
-
-func (e *Engine) install(h *Hold, how holdfast.How, since time.Duration) *holdfast.Lease {
 	h.Key.add(h)
-	s := h.newSection()
-	e.observer.acquired(&s.first, how, since)
-	return &s.first.lease
+	return h.begin(holdfast.ByGrant, w.Since)
 }

@@ -27,13 +27,8 @@ func call[T any](caller context.Context, e *Engine, name string, f func(context.
 	if caller.Err() != nil {
 		return none, errs.DoneBefore(caller)
 	}
-	err = holdfast.ErrClosed
-	e.With(name, func(*Key) {
-		e.Calls.Begin()
-		err = nil
-	})
-	if err != nil {
-		return none, err
+	if !e.With(name, func(*Key) { e.Calls.Begin() }) {
+		return none, holdfast.ErrClosed
 	}
 	defer e.Calls.End()
 	ctx, done := e.Calls.ContextFor(caller)
@@ -77,11 +72,7 @@ func (e *Engine) ForceUnlock(caller context.Context, key string) (bool, error) {
 func (e *Engine) completed(key string, s holdfast.Status) holdfast.Status {
 	s.Key = key
 	if e.ManyHolds { // nobody else knows of them
-		e.With(e.Prefix+key, func(k *Key) {
-			if k != nil {
-				s.Waiting = k.Waiting()
-			}
-		})
+		e.With(e.Prefix+key, func(k *Key) { s.Waiting = k.Waiting() })
 	}
 	return s
 }

@@ -46,8 +46,7 @@ func (e *Engine) beside(ctx context.Context, name string, t Terms, writer *entry
 	}
 	t.beside = writer
 	var k *Key
-	e.With(name, func(*Key) { k = e.beginCall(e.stripeOf(name), name) })
-	if k == nil {
+	if !e.With(name, func(*Key) { k = e.beginCall(e.stripeOf(name), name) }) {
 		return nil, holdfast.ErrClosed
 	}
 	defer k.finishCall()

@@ -47,6 +47,14 @@ func (h *Hold) newSection() *section {
 	return s
 }
 
+// begin begins a section of the hold for a caller that began to ask at since, by Calls.Now, with the
+// key's mutex held.
+func (h *Hold) begin(how holdfast.How, since time.Duration) *holdfast.Lease {
+	s := h.newSection()
+	h.Key.engine.observer.acquired(&s.first, how, since)
+	return &s.first.lease
+}
+
 // cancel ends the sections of the hold that live, with the key's mutex held. It reports whether there were any.
 func (h *Hold) cancel(why error) (alive bool) {
 	alive = h.section != nil && h.section.cancel(why)
@@ -95,17 +103,11 @@ func (en *entry) notify(why error) {
 
 func (en *entry) key() *Key { return en.section.hold.Key }
 
-// Key is the key of the entry, as the user calls it.
-func (en *entry) Key() string { return en.key().engine.KeyOf(en.key().Name) }
-
-// Owner is the field in Redis under which the hold is counted.
-func (en *entry) Owner() string { return en.section.hold.Owner }
-
-// Fence is the number of this section, 0 without fencing.
-func (en *entry) Fence() int64 { return en.section.fence }
-
-// Deadline is the trusted deadline. Every renewal moves it later.
-func (en *entry) Deadline() time.Time { return en.section.hold.Deadline() }
+// What a [holdfast.Lease] shows of its entry.
+func (en *entry) Key() string         { return en.key().engine.KeyOf(en.key().Name) } // as the user calls it
+func (en *entry) Owner() string       { return en.section.hold.Owner }                // the field in Redis under which the hold is counted
+func (en *entry) Fence() int64        { return en.section.fence }                     // of this section, 0 without fencing
+func (en *entry) Deadline() time.Time { return en.section.hold.Deadline() }           // trusted; every renewal moves it later
 
 // Err is nil while the entry lives, and then says why it ended.
 func (en *entry) Err() error {

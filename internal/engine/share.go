@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
@@ -24,7 +23,7 @@ func (k *Key) share(t Terms) *holdfast.Lease {
 	if now-h.extras.tenureBegan >= k.engine.LocalHandover {
 		return nil
 	}
-	return h.admit(now)
+	return h.begin(holdfast.ByHandover, now)
 }
 
 // shared is the newest hold of the key, whose mutex is held, that callers with these terms may share; nil:
@@ -66,16 +65,9 @@ func (e *Engine) shareAgain(ctx context.Context, k *Key, t Terms) *holdfast.Leas
 		return nil
 	}
 	h.extras.tenureBegan = now
-	lease := h.admit(now)
+	lease := h.begin(holdfast.ByHandover, now)
 	k.serveReaders(h)
 	return lease
-}
-
-// admit begins another section of the hold, for a caller that began to ask at since, by Calls.Now.
-func (h *Hold) admit(since time.Duration) *holdfast.Lease {
-	s := h.newSection()
-	h.Key.engine.observer.acquired(&s.first, holdfast.ByHandover, since)
-	return &s.first.lease
 }
 
 // serveReaders serves the waiters that may share a hold of the key, whose mutex is held.
@@ -85,7 +77,7 @@ func (k *Key) serveReaders(h *Hold) {
 	}
 	for w := range k.All() {
 		if w.Terms.Default() {
-			k.Serve(w, h.admit(w.Since))
+			k.Serve(w, h.begin(holdfast.ByHandover, w.Since))
 		}
 	}
 }

@@ -39,14 +39,15 @@ func (e *Engine) stripeOf(name string) *stripe {
 }
 
 // With runs f with the state of the key of a name, and holds its mutex meanwhile. k is nil if the key
-// is neither held nor wanted here. Once Close has reached the key, With does nothing.
-func (e *Engine) With(name string, f func(k *Key)) {
+// is neither held nor wanted here. Once Close has reached the key, With does nothing and returns false.
+func (e *Engine) With(name string, f func(k *Key)) bool {
 	st := e.stripeOf(name)
 	st.Lock()
 	defer st.Unlock()
 	if !st.closed {
 		f(st.keys[name])
 	}
+	return !st.closed
 }
 
 // notice says why an entry has ended, to listeners that have yet to learn of it; or why a hold was lost, to the log.

@@ -163,9 +163,9 @@ func (k *Key) All() iter.Seq[*Waiter] {
 	}
 }
 
-// Waiting is how many wait here. The key's mutex is held.
+// Waiting is how many wait here, 0 if k is nil. The key's mutex is held.
 func (k *Key) Waiting() int {
-	if k.waiters == nil {
+	if k == nil || k.waiters == nil {
 		return 0
 	}
 	return k.waiters.count
