@@ -16,13 +16,13 @@ import (
 // must not hold up their caller. Safe for concurrent use.
 type Calls struct {
 	Bounds
+	Block      bool                     // calls may block, whatever their context: each then has a goroutine of its own; set before the calls are used
+	PerServer  func(name string) string // names the server of the key of a name; nil: all calls go to one server; set before the calls are used
 	stop       context.CancelFunc       // ends Base
 	origin     time.Time                // immutable
 	server     func() string            // names the server in errors; nil: the backend's errors name it; immutable
-	serverOf   func(name string) string // see PerServer; immutable
 	lastAnswer atomic.Int64             // of the one server: when it last answered, since origin; 0: the last call failed
 	each       sync.Map                 // of servers by name: *atomic.Int64, as lastAnswer
-	block      bool                     // see Block; immutable
 	work       Tasks                    // calls of users, and of the background under way
 }
 
@@ -34,14 +34,6 @@ func New(lease time.Duration, server func() string) *Calls {
 	c.Timeout = Timeout(lease)
 	return c
 }
-
-// Block says that calls may block, whatever their context: each then has a goroutine of its
-// own. Called before the calls are used.
-func (c *Calls) Block() { c.block = true }
-
-// PerServer says that calls go to several servers, and to which one for the key of a name.
-// Called before the calls are used.
-func (c *Calls) PerServer(of func(name string) string) { c.serverOf = of }
 
 // Timeout is how long one call to Redis may take (and a quarter more): a third of a
 // lease, as a hold that takes longer to come is worth little; at most 5 s, and at least
@@ -84,10 +76,10 @@ func (c *Calls) CloseTimedOut() bool { return c.Base.Err() != nil }
 
 // ServerOf names the server of the key of a name, if it is known and not the same for all.
 func (c *Calls) ServerOf(name string) string {
-	if c.serverOf == nil {
+	if c.PerServer == nil {
 		return ""
 	}
-	return c.serverOf(name)
+	return c.PerServer(name)
 }
 
 // Close does the last work, waits for all that is under way, and drains what that has left
@@ -127,12 +119,12 @@ func (c *Calls) NotePublic(name string, err error) error {
 // that server is not known.
 func (c *Calls) of(name string) *atomic.Int64 {
 	switch {
-	case c.serverOf == nil:
+	case c.PerServer == nil:
 		return &c.lastAnswer
 	case name == "":
 		return nil
 	}
-	server := c.serverOf(name)
+	server := c.PerServer(name)
 	if server == "" {
 		return nil
 	}
@@ -146,7 +138,7 @@ func (c *Calls) of(name string) *atomic.Int64 {
 // Answering reports whether the server of the key of a name has just answered. Then a call may
 // run on its caller's goroutine, which saves a lock a fifth of its time under load.
 func (c *Calls) Answering(name string) bool {
-	return !c.block && c.AnsweredWithin(name, Fresh)
+	return !c.Block && c.AnsweredWithin(name, Fresh)
 }
 
 // AnsweredWithin reports whether the server of the key of a name answered within d.

@@ -14,7 +14,7 @@ import (
 // A server that answers says nothing of another one.
 func TestCallsKnowEachServer(t *testing.T) {
 	c := New(time.Minute, nil)
-	c.PerServer(func(name string) string { return strings.Trim(name[:1], "?") })
+	c.PerServer = func(name string) string { return strings.Trim(name[:1], "?") }
 	answered := func(names ...string) {
 		t.Helper()
 		for _, name := range []string{"a1", "a2", "b1", "", "?"} {

@@ -49,7 +49,7 @@ func TestObserverEventAllocates(t *testing.T) {
 func TestObserverOutagesByServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &Engine{Config: Config{Settings: holdfast.Settings{Lease: time.Minute}}, Calls: calls.New(time.Minute, nil)}
-		e.Calls.PerServer(func(key string) string { return "server of " + key })
+		e.Calls.PerServer = func(key string) string { return "server of " + key }
 		var told []any
 		e.observer = newObserver(e, &holdfast.Observer{
 			OutageBegan: func(e holdfast.OutageBeganEvent) { told = append(told, e) },

@@ -17,10 +17,7 @@ const (
 )
 
 // Helpers are all of these. No key may begin with one, see Collision: it would be part of another lock.
-var Helpers = [...]struct {
-	Prefix string
-	Each   bool // a lock has several, each with an owner or another id behind
-}{{CounterPrefix, false}, {QueuePrefix, false}, {ScoresPrefix, false}, {HeartbeatsPrefix, false}, {PermitsPrefix, false}, {TombstonePrefix, true}, {WishesPrefix, false}, {LatchPrefix, true}}
+var Helpers = []string{CounterPrefix, QueuePrefix, ScoresPrefix, HeartbeatsPrefix, TombstonePrefix, PermitsPrefix, WishesPrefix, LatchPrefix}
 
 // ReadHolds, followed by a number, ends the names of the timeout keys of a read/write lock.
 // Java sets them whatever was there before.
@@ -53,8 +50,7 @@ func Braces(key string) (before, after string) {
 func Collision(key string) string {
 	switch key[0] {
 	case 'h', 'r':
-		for i := range Helpers {
-			prefix := Helpers[i].Prefix
+		for _, prefix := range Helpers {
 			if len(key) > len(prefix) && key[len(prefix)] == ':' && key[:len(prefix)] == prefix {
 				return "key begins with " + prefix + ":, which names a part of another lock"
 			}

@@ -110,7 +110,7 @@ func isAnswer(err error) bool {
 // newError judges answers with fewer yeses than needed.
 func (q *Quorum) newError(need int, errs []error) *Error {
 	e := &Error{QuorumError: holdfast.QuorumError{Need: need}}
-	refused, doubtful, unanswered, forbidden := 0, 0, 0, 0
+	forbidden, outcomes := 0, [wire.Doubtful + 1]int{}
 	for i, n := range q.nodes {
 		err := errs[i]
 		e.Nodes = append(e.Nodes, holdfast.NodeError{Node: n.name, Err: err})
@@ -126,25 +126,22 @@ func (q *Quorum) newError(need int, errs []error) *Error {
 		if wire.KeyRefused(err) {
 			forbidden++
 		}
-		switch {
-		case err == nil:
+		switch err {
+		case nil:
 			e.yes++
-		case err == holdfast.ErrHeld:
+		case holdfast.ErrHeld:
 			e.held++
-		case wire.OutcomeOf(err) == wire.Refused:
-			refused++
-		case wire.OutcomeOf(err) == wire.Doubtful:
-			doubtful++
-		case wire.OutcomeOf(err) == wire.Unknown:
-			unanswered++
+		default:
+			outcomes[wire.OutcomeOf(err)]++
 		}
 	}
+	refused, doubtful := outcomes[wire.Refused], outcomes[wire.Doubtful]
 	switch {
 	case doubtful > 0 && refused+doubtful > len(q.nodes)-need:
 		e.outcome = wire.Doubtful
 	case refused > len(q.nodes)-need:
 		e.outcome, e.forbidden = wire.Refused, refused-forbidden <= len(q.nodes)-need
-	case e.yes+doubtful+unanswered >= need:
+	case e.yes+doubtful+outcomes[wire.Unknown] >= need:
 		e.outcome = wire.Unknown
 	default:
 		e.outcome = wire.Unavailable

@@ -235,7 +235,7 @@ func (d *racing) serve(k *engine.Key, r *race, a engine.Attempt, terms engine.Te
 	}
 	r.turns.reset()
 	if n := r.releases(r.seen()); n > 0 && d.delay != nil {
-		d.usualReleases(k).Note(int64(n << 10))
+		d.usual[k.Stripe()].Note(int64(n << 10))
 	}
 	return true
 }

@@ -32,10 +32,6 @@ func newRacing(backend Backend, c engine.Config) *racing {
 	return d
 }
 
-func (d *racing) usualReleases(k *engine.Key) *calls.Average {
-	return &d.usual[k.Stripe()]
-}
-
 // Join begins the loop at once where several permits may be free. Otherwise, the end of the hold or call for
 // which w waits begins it. Readers wait for that, too: a call under way may serve them all.
 func (d *racing) Join(k *engine.Key, _ *engine.Waiter) engine.Ticket {

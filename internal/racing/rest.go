@@ -112,7 +112,7 @@ func (d *racing) rest(k *engine.Key, r *race, before pubsub.State, until time.Ti
 // not ask at the same time. As long as many do nevertheless, the delay is random as well.
 func (d *racing) holdBack(k *engine.Key, r *race, seen pubsub.State) time.Duration {
 	const most = 4
-	behind := float64(d.usualReleases(k).Load())/(1<<10) - float64(r.releases(seen))
+	behind := float64(d.usual[k.Stripe()].Load())/(1<<10) - float64(r.releases(seen))
 	pause := time.Duration(min(max(behind, 0), most) * float64(d.engine.RTT()))
 	if r.tries > 0 {
 		pause += d.delay(r.tries - 1)

@@ -3,7 +3,6 @@ package single
 import (
 	"context"
 	"errors"
-	"math"
 	"runtime"
 	"sync/atomic"
 
@@ -16,22 +15,11 @@ import (
 // of the cycles). With 32 goroutines, they save a fifth of the cost.
 const few = 8
 
-// fewOn is few for a Redis. All calls go out alone where a script has keys of one slot, and
-// where replicas must confirm each.
-func fewOn(redis *wire.Redis) func() int64 {
-	return func() int64 {
-		if redis.BySlot() || redis.Replicas > 0 {
-			return math.MaxInt64
-		}
-		return few
-	}
-}
-
-// batcher sends calls that are made at the same time as a batch, unless they are few. Safe
-// for concurrent use.
+// batcher sends calls that are made at the same time as a batch, unless they are few. All go out
+// alone where a script has keys of one slot, and where replicas must confirm each. Safe for concurrent use.
 type batcher[K comparable, Q, A any] struct {
 	batch.Batcher[K, Q, wire.Result[A]]
-	few      func() int64                                                                // see fewOn; immutable
+	redis    *wire.Redis                                                                 // immutable
 	underWay atomic.Int64                                                                // calls of do
 	spawn    func(f func(context.Context)) bool                                          // calls.Calls.TryGo; immutable
 	one      func(ctx context.Context, kind K, ask Q) (A, error)                         // calls for one; immutable
@@ -39,12 +27,11 @@ type batcher[K comparable, Q, A any] struct {
 }
 
 func newBatcher[K comparable, Q, A any](
-	few func() int64,
-	spawn func(f func(context.Context)) bool,
+	s server,
 	one func(ctx context.Context, kind K, ask Q) (A, error),
 	many func(ctx context.Context, kind K, asks []Q, results []wire.Result[A]) error,
 ) *batcher[K, Q, A] {
-	return &batcher[K, Q, A]{few: few, spawn: spawn, one: one, many: many}
+	return &batcher[K, Q, A]{redis: s.redis, spawn: s.calls.TryGo, one: one, many: many}
 }
 
 // none is the kind of calls that may all share a batch.
@@ -56,7 +43,7 @@ func batchOf[Q, A any](
 	one func(ctx context.Context, ask Q) (A, error),
 	many func(ctx context.Context, asks []Q, results []wire.Result[A]) error,
 ) *batcher[none, Q, A] {
-	return newBatcher(fewOn(s.redis), s.calls.TryGo,
+	return newBatcher(s,
 		func(ctx context.Context, _ none, ask Q) (A, error) { return one(ctx, ask) },
 		func(ctx context.Context, _ none, asks []Q, results []wire.Result[A]) error {
 			return many(ctx, asks, results)
@@ -71,7 +58,7 @@ var errAlone = errors.New("to be called alone")
 // batch goes on.
 func (b *batcher[K, Q, A]) do(ctx context.Context, kind K, ask Q) (zero A, err error) {
 	defer b.underWay.Add(-1)
-	if b.underWay.Add(1) <= b.few() || ctx.Err() != nil {
+	if b.underWay.Add(1) <= few || b.redis.BySlot() || b.redis.Replicas > 0 || ctx.Err() != nil {
 		return b.one(ctx, kind, ask)
 	}
 	c, index := b.Join(kind, ask, false)

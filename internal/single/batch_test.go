@@ -90,7 +90,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // While few calls are under way, each goes out alone; the next one joins a batch.
 func TestBatch_Few(t *testing.T) {
 	begun, goOn := make(chan bool), make(chan bool)
-	s := newBatcher(func() int64 { return few }, nil, func(_ context.Context, _ int, ask int) (int, error) {
+	s := newBatcher(server{redis: wire.NewRedis(nil, wire.RedisSettings{})}, func(_ context.Context, _ int, ask int) (int, error) {
 		begun <- true
 		<-goOn
 		return ask, nil

@@ -22,8 +22,6 @@ type Fair struct {
 	leaves   *batcher[none, wire.LeaveRequest, wire.FairReply]       // of a single owner in doubt
 }
 
-var _ engine.AsksPolicy = (*Fair)(nil)
-
 // NewFair returns an engine on the Redis of client.
 func NewFair(client rueidis.Client, c engine.Config, own queueing.Config) *engine.Engine {
 	return queueing.New(newFair(client, c, own), c, own)

@@ -23,8 +23,6 @@ type RLock struct {
 	releases *batcher[none, wire.ReleaseRequest, wire.ReleaseReply]
 }
 
-var _ engine.AsksPolicy = (*RLock)(nil)
-
 // NewRLock returns an engine on the Redis of client.
 func NewRLock(client rueidis.Client, c engine.Config) *engine.Engine {
 	return racing.New(newRLock(client, c), c)
@@ -33,7 +31,7 @@ func NewRLock(client rueidis.Client, c engine.Config) *engine.Engine {
 func newRLock(client rueidis.Client, c engine.Config) *RLock {
 	r := &RLock{server: connect(client, c), fencing: fencing(c)}
 	r.Redis = r.redis
-	r.acquires = newBatcher(fewOn(r.Redis), r.calls.TryGo, r.Redis.Acquire, r.AcquireEach)
+	r.acquires = newBatcher(r.server, r.Redis.Acquire, r.AcquireEach)
 	r.releases = batchOf(r.server, r.Redis.Release, r.ReleaseEach)
 	return r
 }

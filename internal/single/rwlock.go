@@ -47,10 +47,7 @@ type wish struct {
 // mayLast reports whether Redis may still have it.
 func (w *wish) mayLast() bool { return w.noted.Load() > w.ended.Load() }
 
-var _ interface {
-	engine.AsksPolicy
-	engine.ReaderBackend
-} = (*RWLock)(nil)
+var _ engine.ReaderBackend = (*RWLock)(nil)
 
 // NewRWLock returns the engines of the readers and of the writers on the Redis of client. The writers
 // close the readers.
@@ -70,7 +67,7 @@ func newRWLock(s server, c engine.Config) *RWLock {
 		RWLock: wire.NewRWLock(s.redis, c.LockerID), server: s, fencing: fencing(c),
 		readers: c.SharedHolds, waiting: make(map[string]*wish),
 	}
-	r.acquires = newBatcher(fewOn(s.redis), s.calls.TryGo, r.RWLock.Acquire, r.AcquireEach)
+	r.acquires = newBatcher(s, r.RWLock.Acquire, r.AcquireEach)
 	r.releases = batchOf(s, r.RWLock.Release, r.ReleaseEach)
 	return r
 }

@@ -24,8 +24,6 @@ type Semaphore struct {
 	releases *batcher[none, wire.ReleaseRequest, wire.ReleaseReply]
 }
 
-var _ engine.AsksPolicy = (*Semaphore)(nil)
-
 // NewSemaphore returns an engine on the Redis of client for keys with n permits, and its backend.
 func NewSemaphore(client rueidis.Client, c engine.Config, n int) (*engine.Engine, *Semaphore) {
 	c.ManyHolds = true

@@ -36,6 +36,8 @@ type server struct {
 	calls      *calls.Calls
 }
 
+var _ = [...]engine.AsksPolicy{(*RLock)(nil), (*RWLock)(nil), (*Semaphore)(nil), (*Fair)(nil)}
+
 func connect(client rueidis.Client, c engine.Config) (s server) {
 	settings := wire.RedisSettings{Label: c.Label, Replicas: c.Replicas, ReplicaTimeout: c.ReplicaTimeout, Logger: c.Logger}
 	settings.Patience = calls.Timeout(c.Lease) / 2 // WAIT has the other half
@@ -56,11 +58,9 @@ func connect(client rueidis.Client, c engine.Config) (s server) {
 // withCalls is s with the calls of another engine.
 func (s server) withCalls(c engine.Config) server {
 	s.calls = calls.New(c.Lease, s.redis.Server)
-	if c.Replicas > 0 {
-		s.calls.Block()
-	}
+	s.calls.Block = c.Replicas > 0
 	if s.redis.Cluster != nil {
-		s.calls.PerServer(s.redis.Cluster.Node)
+		s.calls.PerServer = s.redis.Cluster.Node
 	}
 	return s
 }

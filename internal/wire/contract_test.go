@@ -118,8 +118,8 @@ func requireNames(t *testing.T, all map[string][]recorded) {
 			}
 		}
 	}
-	for _, h := range names.Helpers {
-		require.Equal(t, h.Prefix != names.LatchPrefix, refused[h.Prefix], h.Prefix)
+	for _, prefix := range names.Helpers {
+		require.Equal(t, prefix != names.LatchPrefix, refused[prefix], prefix)
 	}
 }
 

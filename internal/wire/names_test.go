@@ -40,13 +40,13 @@ func everyName(key string) []string {
 	for _, id := range ids {
 		all = append(all, before[1:]+key+after+":"+id+names.ReadHolds+":0")
 	}
-	for _, h := range names.Helpers {
-		if !h.Each {
-			all = append(all, names.Of(h.Prefix, key))
+	for _, prefix := range names.Helpers {
+		if prefix != names.TombstonePrefix && prefix != names.LatchPrefix {
+			all = append(all, names.Of(prefix, key))
 			continue
 		}
-		for _, id := range ids {
-			all = append(all, names.Of(h.Prefix, key)+":"+id)
+		for _, id := range ids { // a lock has several, each with an owner or another id behind
+			all = append(all, names.Of(prefix, key)+":"+id)
 		}
 	}
 	return all
@@ -56,8 +56,8 @@ func everyName(key string) []string {
 func TestG1_NamesOfKeysNeverMeet(t *testing.T) {
 	pieces := []string{"{", "}", ":", "a", "ab", "1", ownA, "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01"}
 	pieces = append(pieces, names.ReadHolds, marker, scripts.Channel("a"))
-	for _, h := range names.Helpers {
-		pieces = append(pieces, h.Prefix+":")
+	for _, prefix := range names.Helpers {
+		pieces = append(pieces, prefix+":")
 	}
 	taken, met := map[string]string{marker: "a node"}, map[string]bool{}
 	accepted, refused := 0, 0
