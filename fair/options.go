@@ -1,6 +1,7 @@
 package fair
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -62,9 +63,7 @@ func configure(client rueidis.Client, opts []holdfast.Option) (engine.Config, qu
 	if err := check.WaiterTTL(q.WaiterTTL); err != nil {
 		return c, q, errs.Invalid("fair: WithWaiterTTL: %w", err)
 	}
-	if q.GrantLease = max(DefaultGrantLease, q.WaiterTTL); o.grantLease != nil {
-		q.GrantLease = *o.grantLease
-	}
+	q.GrantLease = *cmp.Or(o.grantLease, new(max(DefaultGrantLease, q.WaiterTTL)))
 	if err := check.Lease(q.GrantLease); err != nil {
 		return c, q, errs.Invalid("fair: WithGrantLease: %w", err)
 	}

@@ -1,6 +1,7 @@
 package multilock
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -79,17 +80,12 @@ func configure(function string, nodes int, opts []holdfast.Option) (c engine.Con
 	case c.ShardedPubSub != nil:
 		return c, q, errs.Invalid("multilock: WithShardedPubSub is an option of the kinds on one Redis")
 	}
-	c.MaxLease = c.Lease
-	if o.maxLease != nil {
-		c.MaxLease = *o.maxLease
+	if c.MaxLease = *cmp.Or(o.maxLease, &c.Lease); o.maxLease != nil {
 		if err = check.Lease(c.MaxLease); err != nil {
 			return c, q, errs.Invalid("multilock: WithMaxLease: %w", err)
 		}
 	}
-	if c.MaxOutage == nil {
-		outage := c.MaxLease + c.MaxLease/50 + c.Lease // the clocks of nodes may run slow
-		c.MaxOutage = &outage
-	}
+	c.MaxOutage = cmp.Or(c.MaxOutage, new(c.MaxLease+c.MaxLease/50+c.Lease)) // the clocks of nodes may run slow
 	if c.Fencing && c.FenceExpiry == nil && c.MaxLease > holdfast.DefaultFenceExpiry {
 		c.FenceExpiry = &c.MaxLease
 	}

@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"cmp"
 	"sync/atomic"
 	"time"
 )
@@ -24,9 +25,6 @@ func (a *Average) NoteRTT(d time.Duration) {
 
 // Note takes in a value.
 func (a *Average) Note(v int64) {
-	old := a.Load()
-	if old == 0 {
-		old = v
-	}
+	old := cmp.Or(a.Load(), v)
 	a.Store(old + (v-old)/8)
 }

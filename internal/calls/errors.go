@@ -32,8 +32,7 @@ func (c *Calls) Public(err error) error {
 	if err == nil {
 		return nil
 	}
-	op := (*net.OpError)(nil)
-	network := errors.As(err, &op)
+	op, network := errors.AsType[*net.OpError](err)
 	switch {
 	case network && op.Op == "dial" && op.Timeout():
 		// It also matches DeadlineExceeded, but nothing was sent.

@@ -3,6 +3,7 @@
 package check
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -72,31 +73,18 @@ func WaiterTTL(d time.Duration) error {
 	return nil
 }
 
-// maxHold returns an error that says what is wrong if d cannot cap the leases of a locker:
-// it is longer than 100 years, or shorter than 100 ms and not 0, for no cap.
-func maxHold(d time.Duration) error {
-	switch {
-	case d != 0 && d < minLease:
-		return errs.Invalid("%v is shorter than %v", d, minLease)
-	case d > MaxLease:
-		return errs.Invalid("%v is longer than 100 years", d)
-	}
-	return nil
-}
-
 // Settings refuses what no locker can have of these settings, and fills in MaxOutage. Its errors begin
 // with the option.
 func Settings(s *holdfast.Settings) error {
-	if s.MaxOutage == nil {
-		outage := s.Lease
-		s.MaxOutage = &outage
-	}
-	lease, badCap := Lease(s.Lease), maxHold(s.MaxHold)
+	s.MaxOutage = cmp.Or(s.MaxOutage, new(s.Lease))
+	badLease := Lease(s.Lease)
 	switch {
-	case lease != nil:
-		return errs.Invalid("WithLease: %w", lease)
-	case badCap != nil:
-		return errs.Invalid("WithMaxHold: %w", badCap)
+	case badLease != nil:
+		return errs.Invalid("WithLease: %w", badLease)
+	case s.MaxHold != 0 && s.MaxHold < minLease:
+		return errs.Invalid("WithMaxHold: %v is shorter than %v", s.MaxHold, minLease)
+	case s.MaxHold > MaxLease:
+		return errs.Invalid("WithMaxHold: %v is longer than 100 years", s.MaxHold)
 	case s.MaxWaiters < 0:
 		return errs.Invalid("WithMaxWaiters: %d is negative", s.MaxWaiters)
 	case *s.MaxOutage < 0:

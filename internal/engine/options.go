@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -45,10 +46,7 @@ func (c *Config) Check() error {
 	if err := check.Settings(&c.Settings); err != nil {
 		return c.errorf("%w", err)
 	}
-	expiry := holdfast.DefaultFenceExpiry
-	if c.FenceExpiry != nil {
-		expiry = *c.FenceExpiry
-	}
+	expiry := *cmp.Or(c.FenceExpiry, new(holdfast.DefaultFenceExpiry))
 	badLabel, badPrefix := check.Label(c.Label), error(nil)
 	if c.Prefix != "" {
 		badPrefix = check.Key(c.Prefix + "k")

@@ -13,8 +13,8 @@ import (
 // one of its keys, which the user has no right to. A user without the right to call
 // scripts at all is a different case.
 func forbidden(err error) bool {
-	re := (*rueidis.RedisError)(nil)
-	if !errors.As(err, &re) {
+	re, replied := errors.AsType[*rueidis.RedisError](err)
+	if !replied {
 		return false
 	}
 	text := re.Error()

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/internal/cluster"
+	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/internal/redact"
 )
 
@@ -48,12 +49,7 @@ func (r *Redis) invokeInCluster(ctx context.Context, do sender, s script, keys i
 			return reply, r.callError(ctx, needs, err)
 		}
 		over := time.Since(began) > changeTime || s.renews && divided(err) // Renew then divides its call
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			over = true
-		}
-		if over {
+		if !loop.Sleep(pause, ctx.Done()) || over {
 			return reply, Judge(err, Unavailable)
 		}
 		pause = min(2*pause, 50*time.Millisecond)
@@ -81,8 +77,8 @@ func changing(err error) bool {
 // divided reports whether a node refused a call for several keys because a slot moves and
 // some of them are on the other node.
 func divided(err error) bool {
-	re := (*rueidis.RedisError)(nil)
-	return errors.As(err, &re) && re.IsTryAgain()
+	re, replied := errors.AsType[*rueidis.RedisError](err)
+	return replied && re.IsTryAgain()
 }
 
 // oneSlot reports whether all names of key are in the slot of key, see names.Of: either they
@@ -104,11 +100,11 @@ func (r *Redis) BySlot() bool { return r.Cluster != nil || r.crossed.Load() }
 // crossed reports whether one endpoint of a cluster refused a call for keys of several slots,
 // before its script began.
 func crossed(err error) bool {
-	if err == nil { // the usual case allocates nothing
+	if err == nil { // the usual case
 		return false
 	}
-	re := (*rueidis.RedisError)(nil)
-	return errors.As(err, &re) && (strings.HasPrefix(re.Error(), "CROSSSLOT ") || strings.Contains(re.Error(), sameSlot))
+	re, replied := errors.AsType[*rueidis.RedisError](err)
+	return replied && (strings.HasPrefix(re.Error(), "CROSSSLOT ") || strings.Contains(re.Error(), sameSlot))
 }
 
 // sameSlot is how Alibaba's proxies say CROSSSLOT.

@@ -23,8 +23,7 @@ type input struct {
 // check notes the first of errs, if any, as wrong.
 func (in *input) check(errs ...error) {
 	if err := cmp.Or(errs...); err != nil && in.wrong == nil {
-		first := err
-		in.wrong = &first
+		in.wrong = new(err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 
@@ -21,10 +22,7 @@ type Entries struct {
 // field is what the field of a hold holds: the number of its entries, and behind a space the
 // label. Java never looks at the field of an owner that is not its own.
 func (r *Redis) field(e Entries) string {
-	label := r.Label
-	if e.Label != nil {
-		label = *e.Label
-	}
+	label := *cmp.Or(e.Label, &r.Label)
 	if label == "" {
 		return strconv.Itoa(e.Count)
 	}

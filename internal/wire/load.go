@@ -26,12 +26,10 @@ func load(name string) script {
 	}
 	s := scriptOf(text)
 	if text, has := sources[name+"/sharded"]; has {
-		sharded := scriptOf(text)
-		s.sharded = &sharded
+		s.sharded = new(scriptOf(text))
 	}
 	if _, has := sources[name+"_each"]; has {
-		each := load(name + "_each")
-		s.each = &each
+		s.each = new(load(name + "_each"))
 	}
 	return s
 }
