@@ -28,7 +28,7 @@ race: ## Run what can race with the race detector
 test-all: ## Run what CI runs beside make test: race, Sentinel, Cluster, chaos, two days of campaigns, models, Java and rivals
 	@# What computes runs beside what waits for servers. Two that run at once must not install, so that comes first.
 	@verdict=passed; hack/install-rivals.sh || verdict=FAILED; nice -n 19 $(MAKE) -j2 test-days test-models & days=$$!; \
-		$(MAKE) race && $(MAKE) -j2 test-servers-long test-controls test-interop test-rivals || verdict=FAILED; \
+		$(MAKE) race && $(MAKE) -k -j2 test-servers-long test-controls test-interop test-rivals || verdict=FAILED; \
 		wait $$days || verdict=FAILED; \
 		echo "== $$verdict"; [ $$verdict = passed ]
 

@@ -100,9 +100,9 @@ func (p *process) kill() {
 	<-p.done
 }
 
-// freePort returns a port that is probably free. It lies below those that systems give to
-// outgoing connections.
-func freePort() string { return strconv.Itoa(12000 + rand.IntN(20000)) }
+// freePort returns a port that is probably free. It lies below those of redistest, which tests beside
+// use, and those that systems give to outgoing connections.
+func freePort() string { return strconv.Itoa(10000 + rand.IntN(2000)) }
 
 // memoryDir makes a directory in memory if the system has a place for it, so that no disk
 // slows anything down.
