@@ -65,7 +65,7 @@ func (k KeySet) inOrder(ctx context.Context, opts []holdfast.LockOption) ([]lock
 		}
 		valid := func(_ context.Context, key string, _ []holdfast.LockOption) error { return check.Key(key) }
 		if e := engine.Of(p.locker); e != nil { // it may have a prefix, and limits
-			valid = e.Check
+			valid = e.CheckCall
 		}
 		for _, key := range p.keys {
 			if err := valid(ctx, key, opts); err != nil {

@@ -42,12 +42,12 @@ type Backend interface {
 	Close()
 }
 
-// AcquiresAll is a [Backend] that can take several keys in one call.
+// AcquiresAll is of a [Backend] that can take several keys in one call.
 type AcquiresAll interface {
 	AcquireAll(ctx context.Context, names, owners []string, lease time.Duration) (ok bool, err error)
 }
 
-// ReaderBackend is a [Backend] of readers, whose engine has [Config.SharedHolds].
+// ReaderBackend is what the [Backend] of readers has besides; their engine has [Config.SharedHolds].
 type ReaderBackend interface {
 	// AcquireBeside makes owner a reader beside writer, its caller.
 	AcquireBeside(ctx context.Context, name, owner, writer string, lease time.Duration) (wire.AcquireReply, error)

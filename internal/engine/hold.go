@@ -187,19 +187,3 @@ func (e *Engine) logLoss(h *Hold, why error) {
 	}
 	e.Logger.Log(context.Background(), level, "holdfast: lease lost", "key", errs.Quote(e.KeyOf(h.Key.Name)), "reason", why)
 }
-
-// Terms are what a caller asks of an outermost hold. They have four fields, as Go keeps a
-// larger struct in memory, which every lock would pay for.
-type Terms struct {
-	Lease   time.Duration // of the hold
-	MaxHold time.Duration // cap on a renewed hold; 0: none; Fixed: it is never renewed
-	Label   *string       // nil: that of the locker
-	beside  *entry        // the writer that is the caller of a reader; nil: none is
-}
-
-// Fixed in place of a cap says that the hold is never renewed.
-const Fixed time.Duration = -1
-
-// Default reports whether the terms are the default: a renewed hold without a cap, with the
-// locker's lease and label. Only such holds are handed over locally.
-func (t Terms) Default() bool { return t.MaxHold == 0 && t.Label == nil && t.beside == nil }

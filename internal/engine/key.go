@@ -170,6 +170,3 @@ func (k *Key) SetState(state any) {
 	}
 	k.waiters.state = state
 }
-
-// KeyOf is what users call the key of a name.
-func (e *Engine) KeyOf(name string) string { return name[len(e.Prefix):] }

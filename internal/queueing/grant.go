@@ -14,7 +14,7 @@ import (
 )
 
 // receive handles a message in the inbox of key. It runs on the connection's reader.
-func (d *queued) receive(name, message string) {
+func (d *discipline) receive(name, message string) {
 	if g, ok := wire.ParseGrant(name, message); ok && d.signed(g.Owner) {
 		g.Owner = strings.Clone(g.Owner) // the message may be large
 		d.engine.Woken(name)
@@ -25,7 +25,7 @@ func (d *queued) receive(name, message string) {
 // routeGrant handles what a reply or a message says about the next holder of key. A grant in a
 // message shows that other processes had their turn (queue.foreign); a grant in the reply to a
 // release of this process shows that none had, see noteGrant.
-func (d *queued) routeGrant(name string, reply wire.FairReply, byMessage bool) {
+func (d *discipline) routeGrant(name string, reply wire.FairReply, byMessage bool) {
 	d.engine.With(name, func(k *engine.Key) {
 		if q := queueOf(k); q != nil {
 			q.foreign = q.foreign || byMessage
@@ -43,7 +43,7 @@ func (d *queued) routeGrant(name string, reply wire.FairReply, byMessage bool) {
 // unwanted reports whether an owner without a ticket, to which Redis has granted a key, must
 // give it back. A late message or reply may also report a hold that is known here. An owner that
 // was not in the queue belongs to an attempt that is under way or being undone.
-func (d *queued) unwanted(k *engine.Key, owner string) bool {
+func (d *discipline) unwanted(k *engine.Key, owner string) bool {
 	return owner != "" && !k.HeldBy(owner) && d.signed(owner)
 }
 

@@ -55,7 +55,7 @@ func (q *queue) startHeartbeats() {
 }
 
 // heartbeat is the loop that sends heartbeats as long as a server has waiters.
-func (d *queued) heartbeat(server string) {
+func (d *discipline) heartbeat(server string) {
 	period := min(d.config.WaiterTTL/5, refresh/2) // scores end three times refresh after an enter
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()
@@ -119,7 +119,7 @@ func (q *queue) justEntered(short time.Duration) (all bool) {
 
 // heartbeatSoon makes the queue of a key, if there is one, send a heartbeat. It takes the
 // key's mutex.
-func (d *queued) heartbeatSoon(k *engine.Key) {
+func (d *discipline) heartbeatSoon(k *engine.Key) {
 	k.Lock()
 	defer k.Unlock()
 	if q := queueOf(k); q != nil {
@@ -147,7 +147,7 @@ func (q *queue) awaitJava(t *ticket) {
 
 // sendHeartbeats sends the heartbeats of queues in as few calls as possible, several of them in
 // parallel. It takes the mutexes of their keys, one at a time.
-func (d *queued) sendHeartbeats(queues []*queue) {
+func (d *discipline) sendHeartbeats(queues []*queue) {
 	var asked []wire.HeartbeatRequest
 	var due []*queue
 	var others sync.WaitGroup
@@ -213,7 +213,7 @@ func (q *queue) nextHeartbeats() (asked []wire.HeartbeatRequest) {
 }
 
 // sendHeartbeat makes one call, which must end well before the locker counts as dead.
-func (d *queued) sendHeartbeat(asked []wire.HeartbeatRequest, queues []*queue) {
+func (d *discipline) sendHeartbeat(asked []wire.HeartbeatRequest, queues []*queue) {
 	start, replies := time.Now(), make([]wire.HeartbeatReply, len(asked))
 	ctx := d.brief.Context()
 	_, err := calls.Detached(ctx, d.engine.Calls, "", func(ctx context.Context) (struct{}, error) {

@@ -15,7 +15,7 @@ import (
 // stripe's mutex unless said otherwise. The methods need that mutex held, unless they say that
 // they take it.
 type queue struct {
-	discipline *queued              // immutable
+	discipline *discipline          // immutable
 	engine     *engine.Engine       // immutable
 	key        *engine.Key          // immutable
 	inbox      *pubsub.Subscription // immutable

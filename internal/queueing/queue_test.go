@@ -33,7 +33,7 @@ func lingerers(t *testing.T, places int) *queue {
 	c, err := engine.Configure("test", "New", nil, nil)
 	require.NoError(t, errors.Join(err, c.Check()))
 	c.LockerID = strings.Repeat("c", 36)
-	d := newQueued(nowhere{}, c, Config{})
+	d := newDiscipline(nowhere{}, c, Config{})
 	t.Cleanup(func() { require.NoError(t, d.engine.Close()) })
 	q := &queue{discipline: d, engine: d.engine, key: d.engine.NewKey("k"), ready: true, poke: make(chan struct{}, 1), tickets: make(map[string]*ticket), foreign: true}
 	q.key.SetState(q)

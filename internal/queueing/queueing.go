@@ -18,8 +18,8 @@ type Config struct {
 	ConfirmGrants bool          // they rely on no message without a call
 }
 
-// queued is the discipline.
-type queued struct {
+// discipline is how waiters stand in a queue in Redis.
+type discipline struct {
 	engine     *engine.Engine // immutable
 	config     Config         // immutable
 	backend    Backend        // the engine's; immutable
@@ -31,11 +31,11 @@ type queued struct {
 // New returns an engine whose waiters stand in a queue in Redis. It makes no call to Redis.
 // Close it when it is no longer used.
 func New(backend Backend, c engine.Config, own Config) *engine.Engine {
-	return newQueued(backend, c, own).engine
+	return newDiscipline(backend, c, own).engine
 }
 
-func newQueued(backend Backend, c engine.Config, own Config) *queued {
-	d := &queued{config: own, backend: backend}
+func newDiscipline(backend Backend, c engine.Config, own Config) *discipline {
+	d := &discipline{config: own, backend: backend}
 	_, _ = rand.Read(d.secret[:]) // never fails
 	d.heartbeats.queues = make(map[string]map[*queue]struct{})
 	c.Places = true
@@ -47,7 +47,7 @@ func newQueued(backend Backend, c engine.Config, own Config) *queued {
 
 // open returns the queue of k, made if need be, with a ticket for w. The stripe is not
 // closed.
-func (d *queued) open(k *engine.Key, w *engine.Waiter) (*queue, *ticket) {
+func (d *discipline) open(k *engine.Key, w *engine.Waiter) (*queue, *ticket) {
 	q := queueOf(k)
 	if q == nil {
 		now := time.Now()
@@ -64,7 +64,7 @@ func (d *queued) open(k *engine.Key, w *engine.Waiter) (*queue, *ticket) {
 
 // Join lets a waiter enter: on its own goroutine if it is the only one, otherwise together
 // with the others.
-func (d *queued) Join(k *engine.Key, w *engine.Waiter) engine.Ticket {
+func (d *discipline) Join(k *engine.Key, w *engine.Waiter) engine.Ticket {
 	q, t := d.open(k, w)
 	now := time.Now()
 	q.used = now
@@ -81,7 +81,7 @@ func (d *queued) Join(k *engine.Key, w *engine.Waiter) engine.Ticket {
 }
 
 // JoinFirst lets the caller of a first attempt enter, before later callers.
-func (d *queued) JoinFirst(k *engine.Key, w *engine.Waiter, a engine.Attempt) {
+func (d *discipline) JoinFirst(k *engine.Key, w *engine.Waiter, a engine.Attempt) {
 	q, t := d.open(k, w)
 	q.outside = append([]*ticket{t}, q.outside...)
 	q.outage, q.why = q.outage.Note(a.Start, k.NoteResult(a.Err)), a.Why
@@ -91,14 +91,14 @@ func (d *queued) JoinFirst(k *engine.Key, w *engine.Waiter, a engine.Attempt) {
 	loop.Poke(q.poke)
 }
 
-func (d *queued) WaiterLeft(_ *engine.Key, w *engine.Waiter) {
+func (d *discipline) WaiterLeft(_ *engine.Key, w *engine.Waiter) {
 	if t := ticketOf(w); t != nil {
 		t.queue.served = false
 		t.queue.drop(t)
 	}
 }
 
-func (d *queued) WaitError(k *engine.Key, w *engine.Waiter) error {
+func (d *discipline) WaitError(k *engine.Key, w *engine.Waiter) error {
 	switch q := queueOf(k); {
 	case q != nil && q.outage != nil:
 		return q.outage.Err
@@ -111,7 +111,7 @@ func (d *queued) WaitError(k *engine.Key, w *engine.Waiter) error {
 }
 
 // Release gives the key to the next waiter.
-func (d *queued) Release(ctx context.Context, h *engine.Hold, lastFence int64) (wire.ReleaseReply, error) {
+func (d *discipline) Release(ctx context.Context, h *engine.Hold, lastFence int64) (wire.ReleaseReply, error) {
 	doubt, served := runOf(h).report()
 	reply, err := d.backend.Release(ctx, wire.FairReleaseRequest{
 		ReleaseRequest: wire.ReleaseRequest{Key: h.Key.Name, Owner: h.Owner, LastFence: lastFence, Doubt: doubt}, Served: served,
@@ -126,7 +126,7 @@ func (d *queued) Release(ctx context.Context, h *engine.Hold, lastFence int64) (
 }
 
 // GiveUp is queue.leave for an owner that no queue knows.
-func (d *queued) GiveUp(ctx context.Context, name, owner string) error {
+func (d *discipline) GiveUp(ctx context.Context, name, owner string) error {
 	reply, err := d.backend.Leave(ctx, wire.LeaveRequest{Key: name, InDoubt: []string{owner}})
 	if err == nil {
 		d.routeGrant(name, reply, false)
@@ -135,15 +135,15 @@ func (d *queued) GiveUp(ctx context.Context, name, owner string) error {
 }
 
 // BeforeRelease ends the linger of those outside if no other waiter of this process is queued.
-func (d *queued) BeforeRelease(k *engine.Key) {
+func (d *discipline) BeforeRelease(k *engine.Key) {
 	if q := queueOf(k); q != nil && !q.lingerFrom.IsZero() && len(q.tickets) < 2 {
 		loop.Poke(q.poke)
 	}
 }
 
-func (d *queued) AfterRelease(*engine.Key, wire.ReleaseReply) {}
+func (d *discipline) AfterRelease(*engine.Key, wire.ReleaseReply) {}
 
-func (d *queued) Settle(k *engine.Key) {
+func (d *discipline) Settle(k *engine.Key) {
 	if q := queueOf(k); q != nil { // its end settles the key
 		if k.Closed() {
 			loop.Poke(q.poke)

@@ -23,7 +23,7 @@ type run struct {
 // Next removes and returns the next waiter of the run. It skips members that have left. A
 // member that had to repeat its call to enter ends the run: a late attempt could arrive
 // after the release has removed it from Redis' queue, unnoticed.
-func (d *queued) Next(k *engine.Key, h *engine.Hold) *engine.Waiter {
+func (d *discipline) Next(k *engine.Key, h *engine.Hold) *engine.Waiter {
 	r, q := runOf(h), queueOf(k)
 	if r == nil || q == nil {
 		return nil
@@ -48,7 +48,7 @@ func (d *queued) Next(k *engine.Key, h *engine.Hold) *engine.Waiter {
 // HoldLost gives up owners of a lost hold. Those that have been served are still in Redis'
 // queue. The first is given up if a late call may put it back. The other members of the run
 // go on waiting.
-func (d *queued) HoldLost(k *engine.Key, h *engine.Hold) {
+func (d *discipline) HoldLost(k *engine.Key, h *engine.Hold) {
 	doubt, gone := runOf(h).report()
 	if doubt {
 		gone = append(gone, h.Owner)

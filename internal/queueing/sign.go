@@ -15,19 +15,19 @@ import (
 const signDigits = 16
 
 // newSignedOwner is NewOwner for a place in Redis' queue.
-func (d *queued) newSignedOwner() string {
+func (d *discipline) newSignedOwner() string {
 	owner := d.engine.NewOwner()
 	return owner + d.sign(owner)
 }
 
-func (d *queued) sign(owner string) string {
+func (d *discipline) sign(owner string) string {
 	sum := sha256.Sum256(append(d.secret[:], owner...))
 	digits := strconv.FormatUint(binary.BigEndian.Uint64(sum[:])%1e16, 10)
 	return strings.Repeat("0", signDigits-len(digits)) + digits
 }
 
 // signed reports whether an owner is of newSignedOwner, or of longOwner.
-func (d *queued) signed(owner string) bool {
+func (d *discipline) signed(owner string) bool {
 	padded, ours := strings.CutPrefix(owner, d.engine.LockerID+":0")
 	number := strings.TrimLeft(padded, "0")
 	at := len(number) - signDigits

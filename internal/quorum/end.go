@@ -17,12 +17,12 @@ import (
 // waits until a quorum has answered. The other nodes end the hold in the background, where
 // attempts go on for as long as the hold could last. In doubt, the owner is that of a round whose
 // caller has left, or whose result came too late: a failed round has already given itself up.
-func (q *Quorum) Release(ctx context.Context, e wire.ReleaseRequest) (wire.ReleaseReply, error) {
-	h := q.holdOf(e.Owner)
+func (q *Quorum) Release(ctx context.Context, own wire.ReleaseRequest) (wire.ReleaseReply, error) {
+	h := q.holdOf(own.Owner)
 	if h == nil {
 		return wire.ReleaseReply{}, nil
 	}
-	targets := q.markOver(h, true, e.LastFence)
+	targets := q.markOver(h, true, own.LastFence)
 	came := make(chan answer[struct{}], len(targets))
 	done := func(n *node, _ endReply, err error) {
 		if err != nil {
@@ -45,7 +45,7 @@ func (q *Quorum) Release(ctx context.Context, e wire.ReleaseRequest) (wire.Relea
 			refused++
 		}
 		if reply, enough, _ := h.outcome(q); enough {
-			q.holds.Delete(e.Owner)
+			q.holds.Delete(own.Owner)
 			return reply, nil
 		}
 	}
@@ -55,7 +55,7 @@ func (q *Quorum) Release(ctx context.Context, e wire.ReleaseRequest) (wire.Relea
 	case !all:
 		return wire.ReleaseReply{}, ownError{q.newError(q.quorum, errs), wire.Unknown}
 	default:
-		q.holds.Delete(e.Owner)
+		q.holds.Delete(own.Owner)
 		return reply, nil // if not ours, the quorum was lost
 	}
 }

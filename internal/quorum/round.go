@@ -84,7 +84,7 @@ func (r *round) ask(ctx context.Context, nodes []*node) {
 		r.complete, r.decided = false, make(chan struct{})
 	}
 	r.mu.Unlock()
-	onReply := r.onReply
+	onReply := r.onReply // one for all nodes: each would be allocated
 	for _, n := range nodes {
 		n.ask(r.hold, r.q.Fencing, onReply)
 	}

@@ -15,7 +15,7 @@ type Backend interface {
 	// Release ends the owner's hold with all its entries, and notifies those who wait for it. In doubt, it
 	// undoes an acquire of unknown outcome, even one that arrives later.
 	Release(ctx context.Context, h wire.ReleaseRequest) (wire.ReleaseReply, error)
-	// Subscribe listens to the releases of name.
+	// Subscribe listens to the releases of name. The subscription lasts as long as callers wait for it here.
 	Subscribe(name string) Subscription
 }
 

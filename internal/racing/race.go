@@ -61,7 +61,7 @@ func (r *race) releases(now pubsub.State) uint64 {
 // the key, or the key has no waiters. There is at most one for a key in this process. The key
 // goes to the waiter that is first when the answer comes, so a waiter may leave at any
 // moment.
-func (d *racing) run(k *engine.Key) {
+func (d *discipline) run(k *engine.Key) {
 	k.Lock()
 	r := ensureRace(k)
 	seen, until, resting := r.seen(), time.Now().Add(d.engine.Lease), r.turns.active()
@@ -109,14 +109,14 @@ func (d *racing) run(k *engine.Key) {
 }
 
 // unheard reports whether the race has met another process and does not listen yet.
-func (d *racing) unheard(k *engine.Key, r *race) bool {
+func (d *discipline) unheard(k *engine.Key, r *race) bool {
 	k.Lock()
 	defer k.Unlock()
 	return r.contended && r.sub == nil
 }
 
 // wanted returns the terms of the first waiter, for an attempt. Without waiters, it ends the loop.
-func (d *racing) wanted(k *engine.Key, r *race) (engine.Terms, bool) {
+func (d *discipline) wanted(k *engine.Key, r *race) (engine.Terms, bool) {
 	k.Lock()
 	defer k.Unlock()
 	if w := k.FirstWaiter(); w != nil {
@@ -136,7 +136,7 @@ const maxExtra = 64
 // for some is often room for more. So N permits that are given back serve N waiters in about log2 N
 // round trips. The loop does not depend on them: it goes on until its own finds no room.
 // The key's mutex is held.
-func (d *racing) widen(k *engine.Key, r *race) {
+func (d *discipline) widen(k *engine.Key, r *race) {
 	n := 0
 	for w := range k.All() {
 		if n++; n > 1+r.wide || r.extra == maxExtra {
@@ -186,7 +186,7 @@ func (r *race) hurry() {
 
 // clear undoes what the last attempt may have left before the next one, so that this
 // process has one call for the key under way, even while Redis is unavailable.
-func (d *racing) clear(r *race) engine.Attempt {
+func (d *discipline) clear(r *race) engine.Attempt {
 	a := engine.Attempt{Start: time.Now()}
 	if r.orphan == nil {
 		return a
@@ -199,7 +199,7 @@ func (d *racing) clear(r *race) engine.Attempt {
 
 // deliver gives the result of an attempt to the waiters. It reports whether the loop has
 // ended: the key is held here now, or has no waiters any more.
-func (d *racing) deliver(k *engine.Key, r *race, a engine.Attempt, terms engine.Terms) (over bool) {
+func (d *discipline) deliver(k *engine.Key, r *race, a engine.Attempt, terms engine.Terms) (over bool) {
 	k.Lock()
 	defer k.Unlock()
 	a.Err = k.NoteResult(a.Err)
@@ -220,7 +220,7 @@ func (d *racing) deliver(k *engine.Key, r *race, a engine.Attempt, terms engine.
 
 // serve gives the hold of an attempt, if it has one, to a waiter, and reports whether it did. The key's mutex
 // is held.
-func (d *racing) serve(k *engine.Key, r *race, a engine.Attempt, terms engine.Terms) bool {
+func (d *discipline) serve(k *engine.Key, r *race, a engine.Attempt, terms engine.Terms) bool {
 	w := d.waiterFor(k, terms)
 	if a.Hold != nil && w == nil {
 		d.engine.Undo(a.Hold.Orphan())
@@ -242,7 +242,7 @@ func (d *racing) serve(k *engine.Key, r *race, a engine.Attempt, terms engine.Te
 
 // waiterFor is the first waiter, if it asked for those terms. With several attempts in parallel, it is
 // the first that asked for them.
-func (d *racing) waiterFor(k *engine.Key, terms engine.Terms) *engine.Waiter {
+func (d *discipline) waiterFor(k *engine.Key, terms engine.Terms) *engine.Waiter {
 	for w := range k.All() {
 		switch {
 		case w.Terms == terms:

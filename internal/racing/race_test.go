@@ -22,10 +22,10 @@ type nowhere struct{ Backend }
 func (nowhere) Calls() *calls.Calls { return calls.New(time.Minute, nil) }
 func (nowhere) Close()              {}
 
-func discipline(t *testing.T) *racing {
+func testDiscipline(t *testing.T) *discipline {
 	c, err := engine.Configure("test", "New", nil, nil)
 	require.NoError(t, errors.Join(err, c.Check()))
-	d := newRacing(nowhere{}, c)
+	d := newDiscipline(nowhere{}, c)
 	t.Cleanup(func() { require.NoError(t, d.engine.Close()) })
 	return d
 }
@@ -54,7 +54,7 @@ func TestG4_AReleaseStepsBackForTheOtherListeners(t *testing.T) {
 		"not released":       {time.Second, true, true, wire.ReleaseReply{}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := discipline(t)
+			d := testDiscipline(t)
 			k := d.engine.NewKey("k")
 			d.engine.LocalHandover = c.handover
 			if c.waits {
@@ -89,7 +89,7 @@ func TestG4_AReleaseStepsBackForTheOtherListeners(t *testing.T) {
 
 // A key has at most one call or loop under way. Its end settles the key.
 func TestNothingBeginsWhileACallIsUnderWay(t *testing.T) {
-	d := discipline(t)
+	d := testDiscipline(t)
 	k := d.engine.NewKey("k")
 	k.Go(func() {})
 	k.Push(engine.NewWaiter(engine.Terms{}, nil, 0))
@@ -98,7 +98,7 @@ func TestNothingBeginsWhileACallIsUnderWay(t *testing.T) {
 
 // The state of a key without waiters stays while a call for it is under way.
 func TestNothingEndsWhileACallIsUnderWay(t *testing.T) {
-	d := discipline(t)
+	d := testDiscipline(t)
 	k := d.engine.NewKey("k")
 	k.Go(func() {})
 	ensureRace(k)

@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// racing is the discipline. One loop for all waiters of a key subscribes to its releases and
+// discipline is how waiters race for a key. One loop for all waiters of a key subscribes to its releases and
 // tries again after each; the waiters themselves send no command.
-type racing struct {
+type discipline struct {
 	engine  *engine.Engine                // immutable
 	backend Backend                       // the engine's; immutable
 	delay   func(tries int) time.Duration // nil: there are no split votes; immutable
@@ -21,10 +21,10 @@ type racing struct {
 
 // New returns an engine whose waiters race with other processes for a key. It makes no call to
 // Redis. Close it when it is no longer used.
-func New(backend Backend, c engine.Config) *engine.Engine { return newRacing(backend, c).engine }
+func New(backend Backend, c engine.Config) *engine.Engine { return newDiscipline(backend, c).engine }
 
-func newRacing(backend Backend, c engine.Config) *racing {
-	d := &racing{backend: backend}
+func newDiscipline(backend Backend, c engine.Config) *discipline {
+	d := &discipline{backend: backend}
 	if b, splits := backend.(Splitting); splits {
 		d.delay = b.RetryDelay
 	}
@@ -34,14 +34,14 @@ func newRacing(backend Backend, c engine.Config) *racing {
 
 // Join begins the loop at once where several permits may be free. Otherwise, the end of the hold or call for
 // which w waits begins it. Readers wait for that, too: a call under way may serve them all.
-func (d *racing) Join(k *engine.Key, _ *engine.Waiter) engine.Ticket {
+func (d *discipline) Join(k *engine.Key, _ *engine.Waiter) engine.Ticket {
 	if d.engine.ManyHolds && !d.engine.SharedHolds {
 		d.Settle(k)
 	}
 	return nil
 }
 
-func (d *racing) JoinFirst(k *engine.Key, _ *engine.Waiter, a engine.Attempt) {
+func (d *discipline) JoinFirst(k *engine.Key, _ *engine.Waiter, a engine.Attempt) {
 	r := ensureRace(k)
 	r.outage = r.outage.Note(a.Start, k.NoteResult(a.Err))
 	r.contended, r.why = r.contended || a.Err == nil, a.Why
@@ -52,13 +52,13 @@ func (d *racing) JoinFirst(k *engine.Key, _ *engine.Waiter, a engine.Attempt) {
 	}
 }
 
-func (d *racing) WaiterLeft(k *engine.Key, _ *engine.Waiter) {
+func (d *discipline) WaiterLeft(k *engine.Key, _ *engine.Waiter) {
 	if k.FirstWaiter() == nil {
 		raceOf(k).look()
 	}
 }
 
-func (d *racing) WaitError(k *engine.Key, _ *engine.Waiter) error {
+func (d *discipline) WaitError(k *engine.Key, _ *engine.Waiter) error {
 	switch r := raceOf(k); {
 	case r != nil && r.outage != nil:
 		return r.outage.Err
@@ -68,7 +68,7 @@ func (d *racing) WaitError(k *engine.Key, _ *engine.Waiter) error {
 	return k.NotAcquired()
 }
 
-func (d *racing) Next(k *engine.Key, _ *engine.Hold) *engine.Waiter {
+func (d *discipline) Next(k *engine.Key, _ *engine.Hold) *engine.Waiter {
 	w := k.FirstWaiter()
 	if w == nil || !w.Terms.Default() {
 		return nil
@@ -80,16 +80,16 @@ func (d *racing) Next(k *engine.Key, _ *engine.Hold) *engine.Waiter {
 	return w
 }
 
-func (d *racing) Release(ctx context.Context, h *engine.Hold, lastFence int64) (wire.ReleaseReply, error) {
+func (d *discipline) Release(ctx context.Context, h *engine.Hold, lastFence int64) (wire.ReleaseReply, error) {
 	return d.backend.Release(ctx, wire.ReleaseRequest{Key: h.Key.Name, Owner: h.Owner, LastFence: lastFence})
 }
 
-func (d *racing) GiveUp(ctx context.Context, name, owner string) error {
+func (d *discipline) GiveUp(ctx context.Context, name, owner string) error {
 	_, err := d.backend.Release(ctx, wire.ReleaseRequest{Key: name, Owner: owner, Doubt: !planted.NoTombstones})
 	return err
 }
 
-func (d *racing) BeforeRelease(k *engine.Key) {
+func (d *discipline) BeforeRelease(k *engine.Key) {
 	if r := raceOf(k); r != nil {
 		if r.atRelease = r.seen(); r.atRelease.Live {
 			r.turns.departs()
@@ -98,7 +98,7 @@ func (d *racing) BeforeRelease(k *engine.Key) {
 }
 
 // AfterRelease begins the turns of the other processes, if there are waiters here.
-func (d *racing) AfterRelease(k *engine.Key, released wire.ReleaseReply) {
+func (d *discipline) AfterRelease(k *engine.Key, released wire.ReleaseReply) {
 	if r := raceOf(k); r != nil {
 		r.turns.departed()
 	}
@@ -120,11 +120,11 @@ func (d *racing) AfterRelease(k *engine.Key, released wire.ReleaseReply) {
 	}
 }
 
-func (d *racing) HoldLost(k *engine.Key, _ *engine.Hold) {
+func (d *discipline) HoldLost(k *engine.Key, _ *engine.Hold) {
 	raceOf(k).hurry()
 }
 
-func (d *racing) Settle(k *engine.Key) {
+func (d *discipline) Settle(k *engine.Key) {
 	switch waits := k.FirstWaiter() != nil; {
 	case waits && (d.engine.ManyHolds || !k.Busy() && !k.Held()):
 		if r := ensureRace(k); !r.running {
@@ -140,7 +140,7 @@ func (d *racing) Settle(k *engine.Key) {
 }
 
 // drop ends the race for a key without waiters, and forgets a key that is not held either.
-func (d *racing) drop(k *engine.Key) {
+func (d *discipline) drop(k *engine.Key) {
 	if r := raceOf(k); r != nil {
 		if r.sub != nil {
 			r.sub.Close()

@@ -16,7 +16,7 @@ const probeWithoutMessages = time.Second
 
 // subscribe subscribes to the releases of a key, unless the race has done so, and sleeps for
 // at most the given time until the subscription is as wanted.
-func (d *racing) subscribe(k *engine.Key, r *race, most time.Duration, wanted func(pubsub.State) bool) {
+func (d *discipline) subscribe(k *engine.Key, r *race, most time.Duration, wanted func(pubsub.State) bool) {
 	if r.sub == nil {
 		sub := d.backend.Subscribe(k.Name)
 		k.Lock()
@@ -39,7 +39,7 @@ func (d *racing) subscribe(k *engine.Key, r *race, most time.Duration, wanted fu
 }
 
 // called reports whether the loop must not sleep on.
-func (d *racing) called(k *engine.Key, r *race) bool {
+func (d *discipline) called(k *engine.Key, r *race) bool {
 	k.Lock()
 	defer k.Unlock()
 	return k.FirstWaiter() == nil || r.probe
@@ -52,7 +52,7 @@ func (d *racing) called(k *engine.Key, r *race) bool {
 //   - a new subscription;
 //   - the moment until, or before that a probe by the clock, of turns or without messages;
 //   - nobody waits any more.
-func (d *racing) rest(k *engine.Key, r *race, before pubsub.State, until time.Time) (notified bool) {
+func (d *discipline) rest(k *engine.Key, r *race, before pubsub.State, until time.Time) (notified bool) {
 	blind := time.Now().Add(probeWithoutMessages)
 	last, due := before.Messages, time.Time{}
 	k.Lock()
@@ -110,7 +110,7 @@ func (d *racing) rest(k *engine.Key, r *race, before pubsub.State, until time.Ti
 // has let as many releases pass as a wait for a key of this stripe usually does. For each release
 // fewer it waits one round trip more, up to a few: so those that came first go first, and they do
 // not ask at the same time. As long as many do nevertheless, the delay is random as well.
-func (d *racing) holdBack(k *engine.Key, r *race, seen pubsub.State) time.Duration {
+func (d *discipline) holdBack(k *engine.Key, r *race, seen pubsub.State) time.Duration {
 	const most = 4
 	behind := float64(d.usual[k.Stripe()].Load())/(1<<10) - float64(r.releases(seen))
 	pause := time.Duration(min(max(behind, 0), most) * float64(d.engine.RTT()))
@@ -122,7 +122,7 @@ func (d *racing) holdBack(k *engine.Key, r *race, seen pubsub.State) time.Durati
 
 // longest is the longest sleep: until the holder's lease must be over, but at most one
 // lease of ours.
-func (d *racing) longest(remaining time.Duration) time.Duration {
+func (d *discipline) longest(remaining time.Duration) time.Duration {
 	if remaining == wire.NoExpiry || remaining > d.engine.Lease {
 		return d.engine.Lease
 	}

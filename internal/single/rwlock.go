@@ -119,16 +119,16 @@ func (r *RWLock) waits(name string) bool {
 
 // Release ends a hold, alone or in a batch. Nobody steps back for other processes, as the wishes in Redis say
 // whose turn is next.
-func (r *RWLock) Release(ctx context.Context, e wire.ReleaseRequest) (wire.ReleaseReply, error) {
-	h := wire.RWLockReleaseRequest{ReleaseRequest: e}
+func (r *RWLock) Release(ctx context.Context, own wire.ReleaseRequest) (wire.ReleaseReply, error) {
+	h := wire.RWLockReleaseRequest{ReleaseRequest: own}
 	if !r.readers {
-		if w, _ := r.noteWish(e.Key); w != nil {
+		if w, _ := r.noteWish(own.Key); w != nil {
 			h.Wish = wishLasts
 		}
 	}
 	reply, err := r.releases.do(ctx, none{}, h)
-	if h.Wish > 0 && !r.waits(e.Key) { // nobody waits any more, and this may have been later than the withdrawal
-		r.withdrawLater(e.Key)
+	if h.Wish > 0 && !r.waits(own.Key) { // nobody waits any more, and this may have been later than the withdrawal
+		r.withdrawLater(own.Key)
 	}
 	reply.Listeners = 0
 	return reply, err

@@ -248,3 +248,22 @@ func TestClusterChannels(t *testing.T) {
 		})
 	}
 }
+
+// A master that may evict locks is told of, even while another does not answer.
+func TestClusterEviction(t *testing.T) {
+	c, n := onCluster(t, 3, 0)
+	evicting := func() string {
+		policy, err := n.EvictionPolicy(bounded(t))
+		require.NoError(t, err)
+		return policy
+	}
+	require.Equal(t, "noeviction", evicting())
+	c.Masters(t)[0].Do(t, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+	require.Equal(t, "allkeys-lru", evicting())
+	c.Masters(t)[1].Do(t, "ACL", "SETUSER", "default", "-info")
+	c.Masters(t)[2].Do(t, "ACL", "SETUSER", "default", "-info")
+	require.Equal(t, "allkeys-lru", evicting())
+	c.Masters(t)[0].Do(t, "CONFIG", "SET", "maxmemory-policy", "noeviction")
+	_, err := n.EvictionPolicy(bounded(t))
+	require.Equal(t, Refused, OutcomeOf(err), err)
+}

@@ -50,8 +50,8 @@ func NewFair(redis *Redis, s FairSettings) *Fair {
 		millis(s.Fencing.Expiry), strconv.Itoa(s.Members), decimal(s.Fencing.Reserve),
 	}
 	f := &Fair{lockerID: s.LockerID, settings: strings.Join(settings, " "), onRedis: onRedis{
-		redis, "hash", fairInspect, func(key string) []string { return []string{key, queue(key)} }, parseQueued,
-		renewScript{script: renew}, setEntries, script{}, nil,
+		redis: redis, keyType: "hash", keys: func(key string) []string { return []string{key, queue(key)} }, parse: parseQueued,
+		inspect: fairInspect, renew: renewScript{script: renew}, setEntries: setEntries,
 	}}
 	if f.labelled = f.settings; redis.Label != "" {
 		f.labelled += ";" + redis.Label

@@ -61,8 +61,8 @@ func NewRedis(client rueidis.Client, s RedisSettings) *Redis {
 	r := &Redis{client: client, RedisSettings: s, renewSlot: make(chan struct{}, 1)}
 	r.oneEntry = r.field(Entries{Count: 1})
 	r.onRedis = onRedis{
-		r, "hash", inspect, func(key string) []string { return []string{key} }, parseStatus,
-		renewScript{script: renew}, setEntries, forceRelease, scripts.Channel,
+		redis: r, keyType: "hash", keys: func(key string) []string { return []string{key} }, parse: parseStatus, channel: scripts.Channel,
+		inspect: inspect, renew: renewScript{script: renew}, setEntries: setEntries, forceRelease: forceRelease,
 	}
 	return r
 }

@@ -36,8 +36,9 @@ type RWLock struct {
 // NewRWLock returns a RWLock on redis. It does no I/O.
 func NewRWLock(redis *Redis, lockerID string) *RWLock {
 	return &RWLock{onRedis{
-		redis, "hash", rwlockInspect, func(key string) []string { return []string{key, absentKey(key)} }, parseReadWrite,
-		renewScript{script: rwlockRenew, secondKey: timeout}, rwlockSetEntries, rwlockForceRelease, scripts.RWLockChannel,
+		redis: redis, keyType: "hash", keys: func(key string) []string { return []string{key, absentKey(key)} }, parse: parseReadWrite,
+		channel: scripts.RWLockChannel, inspect: rwlockInspect, renew: renewScript{script: rwlockRenew, secondKey: timeout},
+		setEntries: rwlockSetEntries, forceRelease: rwlockForceRelease,
 	}, lockerID}
 }
 

@@ -33,9 +33,10 @@ type Semaphore struct {
 func NewSemaphore(redis *Redis, n int) *Semaphore {
 	text := decimal(int64(n))
 	return &Semaphore{onRedis{
-		redis, "zset", semaphoreInspect, func(key string) []string { return []string{key, permitRecord(key)} }, parsePermits,
-		renewScript{semaphoreRenew, func(key, _ string) string { return permitRecord(key) }, text}, semaphoreSetEntries,
-		semaphoreForceRelease, scripts.SemaphoreChannel,
+		redis: redis, keyType: "zset", keys: func(key string) []string { return []string{key, permitRecord(key)} }, parse: parsePermits,
+		channel: scripts.SemaphoreChannel, inspect: semaphoreInspect,
+		renew:      renewScript{semaphoreRenew, func(key, _ string) string { return permitRecord(key) }, text},
+		setEntries: semaphoreSetEntries, forceRelease: semaphoreForceRelease,
 	}, text}
 }
 

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -8,7 +9,7 @@ import (
 
 // EvictionPolicy returns what Redis does when it is out of memory, as its setting maxmemory-policy
 // says; "" if it does not say. Every policy but noeviction may drop a lock that is held. On a Redis
-// Cluster, the result is such a policy if any node has one. It sends INFO, which the scripts do not
+// Cluster, the result is such a policy if any node has one, whatever the others say. It sends INFO, which the scripts do not
 // need and a restricted user may lack: the error is Refused then.
 func (o *onRedis) EvictionPolicy(ctx context.Context) (policy string, err error) {
 	r := o.redis
@@ -17,11 +18,10 @@ func (o *onRedis) EvictionPolicy(ctx context.Context) (policy string, err error)
 	}
 	for _, node := range r.client.Nodes() {
 		one, failed := NewRedis(node, RedisSettings{}).info(ctx, "memory", "maxmemory_policy")
-		if failed != nil {
-			err = failed
-		} else if policy == "" || !Evicts(policy) {
-			policy = one
+		if one != "" && Evicts(one) {
+			return one, nil
 		}
+		policy, err = cmp.Or(one, policy), cmp.Or(failed, err)
 	}
 	return policy, err
 }
