@@ -13,22 +13,16 @@ func TestMain(m *testing.M) { demotest.Main(m, main) }
 
 func TestOneRunForEachDueTime(t *testing.T) {
 	t.Parallel()
-	status, stdout, stderr := demotest.Run(t, "-runs", "1", "-every", "40s") // so long that a machine may stand still
-	require.Zero(t, status, stdout+stderr)
-	require.Empty(t, stderr)
+	stdout := demotest.Succeeds(t, "-runs", "1", "-every", "40s") // so long that a machine may stand still
 	require.Positive(t, demotest.Number(t, stdout, `(\d+) due times, and as many runs`), stdout)
 }
 
 // What the lock is for.
 func TestWithoutLock(t *testing.T) {
 	t.Parallel()
-	status, stdout, stderr := demotest.Run(t, "-runs", "1", "-every", "40s", "-lock=false", "-redis", redistest.Start(t).Addr())
-	require.Equal(t, 1, status, stdout)
-	require.Regexp(t, `WRONG: \d+ due times, and \d+ runs`, stderr)
+	demotest.Fails(t, 1, `WRONG: \d+ due times, and \d+ runs`, "-runs", "1", "-every", "40s", "-lock=false", "-redis", redistest.Start(t).Addr())
 }
 
 func TestBadInput(t *testing.T) {
-	status, stdout, stderr := demotest.Run(t, "-runs=0")
-	require.Equal(t, 1, status, stderr)
-	require.Empty(t, stdout)
+	demotest.Fails(t, 1, "at least 1", "-runs=0")
 }

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log"
 	"os"
 	"time"
 
@@ -27,29 +28,24 @@ import (
 const processes = 3
 
 var (
-	runs    = flag.Int("runs", 3, "due times at least")
-	every   = flag.Duration("every", 2*time.Second, "time between due times")
-	lock    = flag.Bool("lock", true, "use the lock; false shows what happens without it")
-	address = flag.String("redis", "", demo.RedisUsage)
+	runs  = flag.Int("runs", 3, "due times at least")
+	every = flag.Duration("every", 2*time.Second, "time between due times")
+	lock  = flag.Bool("lock", true, "use the lock; false shows what happens without it")
 )
 
-func main() { demo.Main(run, process) }
+func main() { demo.MainOnRedis(run, process) }
 
 // process is one of the machines.
-func process(ctx context.Context, number int) error {
-	redis, err := demo.OpenRedis("")
-	if err != nil {
-		return err
-	}
-	defer redis.Close()
+func process(ctx context.Context, redis *demo.Redis, number int) error {
 	locker, err := rlock.New(redis)
 	if err != nil {
 		return err
 	}
 	// No Close: it would free the due times of jobs that have just begun. They end by themselves.
-	logger := cron.PrintfLogger(logTo{number}) // of errors: what another process runs is no error
+	// It logs errors: what another process runs is no error.
+	logger := cron.PrintfLogger(log.New(os.Stderr, fmt.Sprintf("process %d: ", number), 0))
 	// The time apart is longer than clocks differ, and shorter than the time between due times.
-	once, err := cronholdfast.Once(ctx, locker, key(redis, "report"), (*every * 3 / 4).Truncate(time.Millisecond), logger)
+	once, err := cronholdfast.Once(ctx, locker, redis.Key("report"), (*every * 3 / 4).Truncate(time.Millisecond), logger)
 	if err != nil {
 		return err
 	}
@@ -61,7 +57,7 @@ func process(ctx context.Context, number int) error {
 			return
 		}
 		line := fmt.Sprintf("%s in process %d", due, number)
-		if err := redis.Do(ctx, redis.B().Rpush().Key(key(redis, "runs")).Element(line).Build()).Error(); err != nil {
+		if err := redis.Do(ctx, redis.B().Rpush().Key(redis.Key("runs")).Element(line).Build()).Error(); err != nil {
 			logger.Error(err, "report")
 		}
 	})
@@ -71,7 +67,7 @@ func process(ctx context.Context, number int) error {
 	c := cron.New(cron.WithLogger(logger))
 	c.Schedule(clock(number)*clock(50*time.Millisecond), report) // in a program: c.AddJob("0 3 * * *", report)
 	c.Start()
-	if err := redis.Do(ctx, redis.B().Sadd().Key(key(redis, "ready")).Member(fmt.Sprint(number)).Build()).Error(); err != nil {
+	if err := redis.Do(ctx, redis.B().Sadd().Key(redis.Key("ready")).Member(fmt.Sprint(number)).Build()).Error(); err != nil {
 		return err
 	}
 	<-ctx.Done()
@@ -86,23 +82,10 @@ func (late clock) Next(now time.Time) time.Time {
 	return now.Add(-time.Duration(late)).Truncate(*every).Add(*every + time.Duration(late))
 }
 
-type logTo struct{ number int }
-
-func (l logTo) Printf(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "process %d: %s\n", l.number, fmt.Sprintf(format, args...))
-}
-
-func key(redis *demo.Redis, what string) string { return "cronjob:" + redis.Run + ":" + what }
-
-func run(ctx context.Context) error {
+func run(ctx context.Context, redis *demo.Redis) error {
 	if *runs < 1 || *every < time.Second {
 		return errors.New("-runs and -every: at least 1, and 1s")
 	}
-	redis, err := demo.OpenRedis(*address)
-	if err != nil {
-		return err
-	}
-	defer redis.Close()
 	g, running := demo.NewGroup(ctx)
 	for i := range processes {
 		g.Go(func() error { return demo.Run(running, i+1) })
@@ -110,12 +93,11 @@ func run(ctx context.Context) error {
 	fmt.Printf("A job is due every %v in %d processes.\n", *every, processes)
 	over := errors.New("over")
 	g.Go(func() error {
-		for ready := int64(0); ready < processes; {
-			n, err := redis.Do(running, redis.B().Scard().Key(key(redis, "ready")).Build()).AsInt64()
-			if err = cmp.Or(err, demo.Sleep(running, 10*time.Millisecond)); err != nil {
-				return err
-			}
-			ready = n
+		if err := demo.Until(running, processes, func(ctx context.Context) (int, error) {
+			n, err := redis.Do(ctx, redis.B().Scard().Key(redis.Key("ready")).Build()).AsInt64()
+			return int(n), err
+		}); err != nil {
+			return err
 		}
 		first := time.Now().Truncate(*every).Add(*every)
 		middle := first.Add(time.Duration(*runs)**every - *every/2) // between two due times
@@ -124,7 +106,7 @@ func run(ctx context.Context) error {
 	if err := g.Wait(); err != over {
 		return err
 	}
-	lines, err := redis.Do(ctx, redis.B().Lrange().Key(key(redis, "runs")).Start(0).Stop(-1).Build()).AsStrSlice()
+	lines, err := redis.Do(ctx, redis.B().Lrange().Key(redis.Key("runs")).Start(0).Stop(-1).Build()).AsStrSlice()
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -36,21 +37,14 @@ import (
 var (
 	listen  = flag.String("listen", "127.0.0.1:2112", "`address` of the page /metrics")
 	workers = flag.Int("workers", 20, "workers that sell side by side")
-	address = flag.String("redis", "", demo.RedisUsage)
 )
 
-func main() { demo.Main(run, nil) }
+func main() { demo.MainOnRedis(run, nil) }
 
-func run(ctx context.Context) error {
+func run(ctx context.Context, redis *demo.Redis) error {
 	if *workers < 1 {
 		return errors.New("-workers: at least 1")
 	}
-	redis, err := demo.OpenRedis(*address)
-	if err != nil {
-		return err
-	}
-	defer redis.Close()
-
 	metrics := promholdfast.New(promholdfast.WithKeyName(goodsOf))
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(metrics)
@@ -72,7 +66,7 @@ func run(ctx context.Context) error {
 	context.AfterFunc(running, func() { _ = server.Close() })
 	fmt.Printf("Metrics: http://%s/metrics; Ctrl-C ends it.\n", listener.Addr())
 	for range *workers {
-		g.Go(func() error { return work(running, locker, redis.Run) })
+		g.Go(func() error { return work(running, locker, redis) })
 	}
 	if err := g.Wait(); ctx.Err() == nil {
 		return err
@@ -80,18 +74,18 @@ func run(ctx context.Context) error {
 	return nil
 }
 
-// goodsOf names keys such as "run:shoes:7" by their goods. A key itself would be too many.
-func goodsOf(key string) string { return strings.Split(key, ":")[1] }
+// goodsOf names keys such as "example:run:shoes:7" by their goods. A key itself would be too many.
+func goodsOf(key string) string { return strings.Split(key, ":")[2] }
 
 // later are errors after which a worker sells something else.
 var later = []error{holdfast.ErrNotAcquired, holdfast.ErrLost, holdfast.ErrUnavailable, holdfast.ErrUnknown}
 
 // work is one worker.
-func work(ctx context.Context, locker holdfast.Locker, run string) error {
+func work(ctx context.Context, locker holdfast.Locker, redis *demo.Redis) error {
 	for {
-		key := fmt.Sprintf("%s:shoes:%d", run, rand.N(1000))
+		key := redis.Key("shoes", strconv.Itoa(rand.N(1000)))
 		if rand.N(3) == 0 {
-			key = run + ":concert:1" // everybody wants these tickets
+			key = redis.Key("concert", "1") // everybody wants these tickets
 		}
 		err := locker.Do(ctx, key, sell, holdfast.WaitAtMost(100*time.Millisecond), holdfast.MaxHold(2*time.Second))
 		if err != nil && !slices.ContainsFunc(later, func(e error) bool { return errors.Is(err, e) }) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,10 +17,12 @@ import (
 func TestMain(m *testing.M) { demotest.Main(m, main) }
 
 // requireClean judges the books themselves, not what the program says of them.
-func requireClean(t *testing.T, status int, stdout, stderr string, buyers, stock int) {
+func requireClean(t *testing.T, buyers, stock int, args ...string) (stdout string) {
 	t.Helper()
+	status, stdout, stderr := demotest.Run(t, append(args, "-buyers", strconv.Itoa(buyers), "-stock", strconv.Itoa(stock))...)
 	require.NotContains(t, stderr, "WRONG", "two holders")
 	require.Zero(t, status, stdout+stderr)
+	require.NotContains(t, stdout+stderr, "open-sesame")
 	orders := 0
 	for _, item := range []string{"0", "1", "2"} {
 		line := "item " + item + ": "
@@ -29,20 +32,16 @@ func requireClean(t *testing.T, status int, stdout, stderr string, buyers, stock
 		require.Zero(t, left, stdout)
 	}
 	require.Equal(t, buyers, orders, stdout)
+	return stdout
 }
 
 func TestG1_NothingIsOversold(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) {
-		status, stdout, stderr := demotest.Run(t, "-buyers", "300", "-stock", "30")
-		requireClean(t, status, stdout, stderr, 300, 30)
-		require.Contains(t, stdout, "for demonstration only")
+		require.Contains(t, requireClean(t, 300, 30), "for demonstration only")
 	})
 	t.Run("real", func(t *testing.T) {
 		s := redistest.Start(t, "--requirepass", "open-sesame")
-		address := "redis://default:open-sesame@" + s.Addr() + "/3"
-		status, stdout, stderr := demotest.Run(t, "-redis", address, "-buyers", "300", "-stock", "30")
-		requireClean(t, status, stdout, stderr, 300, 30)
-		require.NotContains(t, stdout+stderr, "open-sesame")
+		requireClean(t, 300, 30, "-redis", "redis://default:open-sesame@"+s.Addr()+"/3")
 		m := s.Do(t, "INFO", "keyspace")
 		keys, err := m.ToString()
 		require.NoError(t, err)
@@ -52,23 +51,14 @@ func TestG1_NothingIsOversold(t *testing.T) {
 
 // What the lock is for.
 func TestWithoutLockOversells(t *testing.T) {
-	status, stdout, stderr := demotest.Run(t, "-lock=false", "-buyers", "600", "-stock", "30")
-	require.Equal(t, 1, status, stdout)
-	require.Regexp(t, `WRONG: stock and books differ by [1-9]`, stderr)
+	demotest.Fails(t, 1, `WRONG: stock and books differ by [1-9]`, "-lock=false", "-buyers", "600", "-stock", "30")
 }
 
 func TestF1_KilledProcess(t *testing.T) {
-	for _, where := range []string{"embedded", "real"} {
-		t.Run(where, func(t *testing.T) {
-			args := []string{"-kill", "-buyers", "400", "-stock", "40", "-lease", "3s"}
-			if where == "real" {
-				args = append(args, "-redis", redistest.Start(t).Addr())
-			}
-			status, stdout, stderr := demotest.Run(t, args...)
-			requireClean(t, status, stdout, stderr, 400, 40)
-			require.Contains(t, stdout, "Process 1 was killed while it held a lock.")
-		})
-	}
+	demotest.OnBoth(t, func(t *testing.T, redis ...string) {
+		stdout := requireClean(t, 400, 40, append(redis, "-kill", "-lease", "3s")...)
+		require.Contains(t, stdout, "Process 1 was killed while it held a lock.")
+	})
 }
 
 // A holder that lost the lock, and does not know it, changes nothing any more.
@@ -77,10 +67,10 @@ func TestG10_LateHolderIsRefused(t *testing.T) {
 	locker, err := rlock.New(client, holdfast.WithFencing(), holdfast.WithLocalHandover(0))
 	require.NoError(t, err)
 	defer locker.Close()
-	s := &shop{Table: demo.Table{Redis: &demo.Redis{Client: client, Run: "test"}, Name: "flashsale"}, locker: locker}
+	s := &shop{Table: demo.Table{Redis: &demo.Redis{Client: client, Run: "test"}}, locker: locker}
 	require.NoError(t, s.Write(ctx, "item0", 0, map[string]int64{"stock": 3}))
 
-	late, next, key := order(3), order(0), "flashsale:lock:test:item0"
+	late, next, key := order(3), order(0), s.Key("lock", "item0")
 	err = locker.Do(ctx, key, func(bound context.Context) error {
 		fence := holdfast.LeaseFrom(bound).Fence()
 		_, err := s.Read(ctx, "item0", fence, "stock") // has looked, and then stands still

@@ -19,17 +19,16 @@ import (
 )
 
 var (
-	buyers  = flag.Uint("buyers", 2000, "buyers, each with one order")
-	units   = flag.Uint64("stock", 100, "units in stock of each item")
-	lease   = flag.Duration("lease", 2*time.Second, "lease of the locks: the lock of a killed process is free again after this time")
-	lock    = flag.Bool("lock", true, "use locks; false shows what happens without them")
-	kill    = flag.Bool("kill", false, "kill process 1 (SIGKILL) inside its critical section")
-	address = flag.String("redis", "", demo.RedisUsage)
+	buyers = flag.Uint("buyers", 2000, "buyers, each with one order")
+	units  = flag.Uint64("stock", 100, "units in stock of each item")
+	lease  = flag.Duration("lease", 2*time.Second, "lease of the locks: the lock of a killed process is free again after this time")
+	lock   = flag.Bool("lock", true, "use locks; false shows what happens without them")
+	kill   = flag.Bool("kill", false, "kill process 1 (SIGKILL) inside its critical section")
 )
 
 const items, processes, goroutines = 3, 4, 16
 
-func main() { demo.Main(sale, seller) }
+func main() { demo.MainOnRedis(sale, seller) }
 
 // shop sells each item under a lock of its own. The row of an item has its stock and its orders.
 type shop struct {
@@ -51,7 +50,7 @@ func (s *shop) place(ctx context.Context, o order) (err error) {
 		return s.sell(ctx, o, 0)
 	}
 	for range 3 {
-		err = s.locker.Do(ctx, "flashsale:lock:"+s.Run+":"+o.item(), func(ctx context.Context) error {
+		err = s.locker.Do(ctx, s.Key("lock", o.item()), func(ctx context.Context) error {
 			return s.sell(ctx, o, holdfast.LeaseFrom(ctx).Fence())
 		}, holdfast.WaitAtMost(10*time.Second))
 		if !errors.Is(err, holdfast.ErrLost) && !errors.Is(err, holdfast.ErrUnknown) && !errors.Is(err, demo.ErrLate) {
@@ -75,14 +74,10 @@ func (s *shop) sell(ctx context.Context, o order, fence int64) error {
 }
 
 // seller is one process. It places its share of the orders.
-func seller(ctx context.Context, number int) error {
-	redis, err := demo.OpenRedis("")
-	if err != nil {
-		return err
-	}
-	defer redis.Close()
-	s := &shop{Table: demo.Table{Redis: redis, Name: "flashsale"}}
+func seller(ctx context.Context, redis *demo.Redis, number int) error {
+	s := &shop{Table: demo.Table{Redis: redis}}
 	if *lock {
+		var err error
 		if s.locker, err = rlock.New(redis, holdfast.WithLease(*lease), holdfast.WithFencing()); err != nil {
 			return err
 		}
@@ -101,13 +96,8 @@ func seller(ctx context.Context, number int) error {
 }
 
 // sale is the parent. It fills the shop, starts the sellers and reads the books.
-func sale(ctx context.Context) error {
-	redis, err := demo.OpenRedis(*address)
-	if err != nil {
-		return err
-	}
-	defer redis.Close()
-	table := demo.Table{Redis: redis, Name: "flashsale"}
+func sale(ctx context.Context, redis *demo.Redis) error {
+	table := demo.Table{Redis: redis}
 	fmt.Printf("%d processes × %d goroutines sell %d items, %d of each.\n", processes, goroutines, items, *units)
 	g, running := demo.NewGroup(ctx)
 	for item := range items {

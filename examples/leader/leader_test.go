@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"io"
+	"os/exec"
 	"sync"
 	"testing"
 
@@ -19,33 +19,24 @@ func TestMain(m *testing.M) { demotest.Main(m, main) }
 
 // The three terms end by death, by loss, and with the work.
 func TestLeadersFollowOneAnother(t *testing.T) {
-	for _, where := range []string{"embedded", "real"} {
-		t.Run(where, func(t *testing.T) {
-			t.Parallel()
-			var args []string
-			if where == "real" {
-				args = []string{"-redis", redistest.Start(t).Addr()}
-			}
-			status, stdout, stderr := demotest.Run(t, args...)
-			require.Zero(t, status, stdout+stderr)
-			require.Empty(t, stderr)
-			require.Contains(t, stdout, "was killed")
-			require.Contains(t, stdout, "has lost the lock")
-			require.GreaterOrEqual(t, demotest.Number(t, stdout, `All 30 pieces of work are done, by (\d+) leaders`), 3)
-		})
-	}
+	demotest.OnBoth(t, func(t *testing.T, redis ...string) {
+		t.Parallel()
+		stdout := demotest.Succeeds(t, redis...)
+		require.Contains(t, stdout, "was killed")
+		require.Contains(t, stdout, "has lost the lock")
+		require.GreaterOrEqual(t, demotest.Number(t, stdout, `All 30 pieces of work are done, by (\d+) leaders`), 3)
+	})
 }
 
 // The processes ride out a restart of Redis.
 func TestRedisRestarts(t *testing.T) {
 	redis := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
-	c, out, stderr := demotest.Start(t, "(?s)leads.*leads", "-redis", redis.Addr())
-	redis.Kill()
-	redis.Restart()
-	rest, err := io.ReadAll(out)
-	require.NoError(t, err)
-	require.NoError(t, c.Wait(), stderr.String())
-	require.Contains(t, string(rest), "All 30 pieces of work are done")
+	status, rest, stderr := demotest.When(t, "(?s)leads.*leads", func(*exec.Cmd) {
+		redis.Kill()
+		redis.Restart()
+	}, "-redis", redis.Addr())
+	require.Zero(t, status, stderr)
+	require.Contains(t, rest, "All 30 pieces of work are done")
 }
 
 func newMember(t *testing.T) (*member, *redistest.Server) {
@@ -70,7 +61,7 @@ func TestG10_LateLeaderIsRefused(t *testing.T) {
 // A leader whose journal fails tries again.
 func TestJournalFails(t *testing.T) {
 	m, server := newMember(t)
-	server.Do(t, "SET", m.key("journal"), "no list")
+	server.Do(t, "SET", m.redis.Key("journal"), "no list")
 	for range pieces - 1 {
 		server.Do(t, "RPUSH", "list", "0")
 	}
@@ -84,6 +75,6 @@ func TestJournalFails(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- m.stand(context.Background()) }()
 	<-failed
-	server.Do(t, "RENAME", "list", m.key("journal"))
+	server.Do(t, "RENAME", "list", m.redis.Key("journal"))
 	require.NoError(t, <-ended)
 }

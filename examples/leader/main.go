@@ -11,7 +11,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"slices"
 	"strconv"
@@ -33,9 +32,7 @@ const (
 	lostAt    = 16          // the piece at which a leader loses its lock, as if Redis had lost its memory
 )
 
-var address = flag.String("redis", "", demo.RedisUsage)
-
-func main() { demo.Main(run, process) }
+func main() { demo.MainOnRedis(run, process) }
 
 type member struct { // one of the processes
 	number int
@@ -43,12 +40,7 @@ type member struct { // one of the processes
 	locker holdfast.Locker
 }
 
-func process(ctx context.Context, number int) error {
-	redis, err := demo.OpenRedis("")
-	if err != nil {
-		return err
-	}
-	defer redis.Close()
+func process(ctx context.Context, redis *demo.Redis, number int) error {
 	locker, err := rlock.New(redis, holdfast.WithLease(lease), holdfast.WithFencing())
 	if err != nil {
 		return err
@@ -59,7 +51,7 @@ func process(ctx context.Context, number int) error {
 
 // stand stands for election until the work is done or ctx ends.
 func (m *member) stand(ctx context.Context) error {
-	candidate, err := election.New(m.locker, m.key("leader"))
+	candidate, err := election.New(m.locker, m.redis.Key("leader"))
 	if err != nil {
 		return err
 	}
@@ -87,7 +79,7 @@ func (m *member) lead(ctx context.Context) error {
 		case killedAt:
 			demo.Die()
 		case lostAt:
-			_ = m.redis.Do(ctx, m.redis.B().Del().Key(m.key("leader")).Build())
+			_ = m.redis.Do(ctx, m.redis.B().Del().Key(m.redis.Key("leader")).Build())
 		}
 		err = demo.Sleep(ctx, 50*time.Millisecond)
 		if errors.Is(err, holdfast.ErrLost) {
@@ -111,20 +103,13 @@ var errLate = errors.New("refused: a later leader was here")
 
 func (m *member) work(ctx context.Context, fence int64) (done int64, err error) {
 	args := []string{strconv.FormatInt(fence, 10), strconv.Itoa(pieces)}
-	if done, err = journal.Exec(ctx, m.redis, []string{m.key("journal")}, args).AsInt64(); done < 0 {
+	if done, err = journal.Exec(ctx, m.redis, []string{m.redis.Key("journal")}, args).AsInt64(); done < 0 {
 		err = errLate
 	}
 	return done, err
 }
 
-func (m *member) key(what string) string { return "leader:" + m.redis.Run + ":" + what }
-
-func run(ctx context.Context) error {
-	redis, err := demo.OpenRedis(*address)
-	if err != nil {
-		return err
-	}
-	defer redis.Close()
+func run(ctx context.Context, redis *demo.Redis) error {
 	g, running := demo.NewGroup(ctx)
 	for i := range processes {
 		g.Go(func() (err error) {
@@ -138,7 +123,7 @@ func run(ctx context.Context) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	fences, err := redis.Do(ctx, redis.B().Lrange().Key((&member{redis: redis}).key("journal")).Start(0).Stop(-1).Build()).AsIntSlice()
+	fences, err := redis.Do(ctx, redis.B().Lrange().Key(redis.Key("journal")).Start(0).Stop(-1).Build()).AsIntSlice()
 	switch {
 	case err != nil:
 		return err

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -40,10 +41,9 @@ var (
 	steps    = []string{"paid", "packed", "sent"}
 	postgres = flag.String("postgres", "", "`URL` of a database of PostgreSQL; none: SQLite, in a temporary file")
 	fence    = flag.Bool("fence", true, "check the fence; false shows what happens without it")
-	address  = flag.String("redis", "", demo.RedisUsage)
 )
 
-func main() { demo.Main(run, nil) }
+func main() { demo.MainOnRedis(run, nil) }
 
 type shop struct {
 	*sql.DB
@@ -61,7 +61,7 @@ func (s *shop) worker(ctx context.Context) error {
 	defer locker.Close()
 	for id := range orders {
 		for done := 0; done < len(steps); {
-			err := locker.Do(ctx, fmt.Sprintf("orders:%s:%d", s.redis.Run, id), func(held context.Context) (err error) {
+			err := locker.Do(ctx, s.redis.Key(strconv.Itoa(id)), func(held context.Context) (err error) {
 				done, err = s.step(held, ctx, id)
 				return err
 			}, holdfast.FixedLease(lease))
@@ -115,12 +115,7 @@ func (s *shop) transaction(ctx context.Context, f func(*sql.Tx) error) error {
 	return tx.Commit()
 }
 
-func run(ctx context.Context) error {
-	redis, err := demo.OpenRedis(*address)
-	if err != nil {
-		return err
-	}
-	defer redis.Close()
+func run(ctx context.Context, redis *demo.Redis) (err error) {
 	dialect, driver, url := sqlholdfast.PostgreSQL, "pgx", *postgres
 	if file := filepath.Join(os.TempDir(), "orders-"+redis.Run+".db"); url == "" {
 		dialect, driver, url = sqlholdfast.SQLite, "sqlite", "file:"+file+"?_pragma=busy_timeout(10000)&_pragma=synchronous(off)"

@@ -17,9 +17,7 @@ func TestMain(m *testing.M) { demotest.Main(m, main) }
 
 func requireClean(t *testing.T, args ...string) {
 	t.Helper()
-	status, stdout, stderr := demotest.Run(t, args...)
-	require.Zero(t, status, stdout+stderr)
-	require.Empty(t, stderr)
+	stdout := demotest.Succeeds(t, args...)
 	require.Contains(t, stdout, "refused what a late worker wrote")
 	require.Contains(t, stdout, "30 orders are sent. Each step was done once.")
 }
@@ -44,9 +42,7 @@ func TestG10_EachStepIsDoneOnce(t *testing.T) {
 
 // What the fence is for.
 func TestWithoutFence(t *testing.T) {
-	status, stdout, stderr := demotest.Run(t, "-fence=false")
-	require.Equal(t, 1, status, stdout)
-	require.Regexp(t, `WRONG: 30 orders had 90 steps to do, and (9[1-9]|[1-9]\d\d) were done`, stderr)
+	demotest.Fails(t, 1, `WRONG: 30 orders had 90 steps to do, and (9[1-9]|[1-9]\d\d) were done`, "-fence=false")
 }
 
 // A worker that stands still ends with the program, though no other worker will do its step.

@@ -20,21 +20,18 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/holdfast-go/holdfast/adapters/httpholdfast"
 	"github.com/holdfast-go/holdfast/examples/internal/demo"
 	"github.com/holdfast-go/holdfast/rlock"
 )
 
 var (
-	wait    = flag.Duration("wait", 500*time.Millisecond, "how long a request waits for its turn")
-	lock    = flag.Bool("lock", true, "use the middleware; false shows what happens without it")
-	address = flag.String("redis", "", demo.RedisUsage)
-	again   atomic.Int64 // requests that were sent again
+	wait  = flag.Duration("wait", 500*time.Millisecond, "how long a request waits for its turn")
+	lock  = flag.Bool("lock", true, "use the middleware; false shows what happens without it")
+	again atomic.Int64 // requests that were sent again
 )
 
-func main() { demo.Main(run, nil) }
+func main() { demo.MainOnRedis(run, nil) }
 
 // serve runs a server until ctx ends. It has a locker of its own, as one in another process would.
 func serve(ctx context.Context, redis *demo.Redis, listener net.Listener) error {
@@ -44,7 +41,7 @@ func serve(ctx context.Context, redis *demo.Redis, listener net.Listener) error 
 	}
 	defer locker.Close()
 	oneByOne, err := httpholdfast.New(locker, func(r *http.Request) string {
-		return key(redis, "lock", r.Header.Get("User")) // in a program: the user of a session, as clients cannot choose that
+		return redis.Key("lock", r.Header.Get("User")) // in a program: the user of a session, as clients cannot choose that
 	}, httpholdfast.WithWait(*wait), httpholdfast.WithBusyStatus(http.StatusTooManyRequests))
 	if err != nil {
 		return err
@@ -64,17 +61,12 @@ func serve(ctx context.Context, redis *demo.Redis, listener net.Listener) error 
 
 // pay is the work of the handler. If the lock is lost, ctx ends.
 func pay(ctx context.Context, redis *demo.Redis, user string) error {
-	balance, err := redis.Do(ctx, redis.B().Get().Key(key(redis, "account", user)).Build()).AsInt64()
-	if err != nil && !rueidis.IsRedisNil(err) {
+	balance, err := redis.Number(ctx, redis.Key("account", user))
+	if err != nil {
 		return err
 	}
 	_ = demo.Sleep(ctx, 2*time.Millisecond) // the next call fails if ctx has ended
-	more := strconv.FormatInt(balance+1, 10)
-	return redis.Do(ctx, redis.B().Set().Key(key(redis, "account", user)).Value(more).Build()).Error()
-}
-
-func key(redis *demo.Redis, what, user string) string {
-	return "peruser:" + redis.Run + ":" + what + ":" + user
+	return redis.SetNumber(ctx, redis.Key("account", user), balance+1)
 }
 
 // request sends one until it is served.
@@ -104,12 +96,7 @@ func request(ctx context.Context, server, user string) error {
 	}
 }
 
-func run(ctx context.Context) error {
-	redis, err := demo.OpenRedis(*address)
-	if err != nil {
-		return err
-	}
-	defer redis.Close()
+func run(ctx context.Context, redis *demo.Redis) error {
 	servers, running := demo.NewGroup(ctx)
 	var addresses []string
 	for range 3 {
@@ -125,7 +112,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	for user := range users {
-		balance, err := redis.Do(ctx, redis.B().Get().Key(key(redis, "account", strconv.Itoa(user))).Build()).AsInt64()
+		balance, err := redis.Number(ctx, redis.Key("account", strconv.Itoa(user)))
 		if err != nil || balance != requests {
 			return cmp.Or(err, fmt.Errorf("WRONG: user %d paid %d times 1, and has %d", user, requests, balance))
 		}

@@ -17,21 +17,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/examples/internal/demo"
 	"github.com/holdfast-go/holdfast/fair"
 )
 
-var (
-	items   = flag.Int("items", 300, "items in stock")
-	address = flag.String("redis", "", demo.RedisUsage)
-)
+var items = flag.Int("items", 300, "items in stock")
 
-func main() { demo.Main(sale, nil) }
+func main() { demo.MainOnRedis(sale, nil) }
 
-func sale(ctx context.Context) error {
+func sale(ctx context.Context, redis *demo.Redis) error {
 	if *items < 1 {
 		return errors.New("-items: at least 1")
 	}
@@ -43,13 +39,8 @@ func sale(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	redis, err := demo.OpenRedis(*address)
-	if err != nil {
-		return err
-	}
-	defer redis.Close()
-	lock, stock := "sidebyside:"+redis.Run+":lock", "sidebyside:"+redis.Run+":stock"
-	if err := redis.Do(ctx, redis.B().Set().Key(stock).Value(strconv.Itoa(*items)).Build()).Error(); err != nil {
+	lock, stock := redis.Key("lock"), redis.Key("stock")
+	if err := redis.SetNumber(ctx, stock, int64(*items)); err != nil {
 		return err
 	}
 
@@ -93,12 +84,12 @@ func sell(ctx context.Context, redis *demo.Redis, lock, stock string) (sold int,
 	defer func() { err = errors.Join(err, locker.Close()) }()
 	for more := true; more; {
 		err := locker.Do(ctx, lock, func(ctx context.Context) error {
-			left, err := redis.Do(ctx, redis.B().Get().Key(stock).Build()).AsInt64()
+			left, err := redis.Number(ctx, stock)
 			if more = left > 0; err != nil || !more {
 				return err
 			}
 			sold++
-			return redis.Do(ctx, redis.B().Set().Key(stock).Value(strconv.FormatInt(left-1, 10)).Build()).Error()
+			return redis.SetNumber(ctx, stock, left-1)
 		})
 		if err != nil {
 			return sold, err

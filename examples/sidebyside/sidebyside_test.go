@@ -22,7 +22,5 @@ func TestGoAndJavaSellWhatThereIs(t *testing.T) {
 }
 
 func TestBadInput(t *testing.T) {
-	status, _, stderr := demotest.Run(t, "-items", "0")
-	require.Equal(t, 1, status)
-	require.Contains(t, stderr, "at least 1")
+	demotest.Fails(t, 1, "at least 1", "-items", "0")
 }

@@ -17,7 +17,6 @@ import (
 const (
 	patience = time.Minute          // the longest wait of a customer
 	service  = 5 * time.Millisecond // the time at the counter
-	glance   = 2 * time.Millisecond // the time between two looks at the queue
 )
 
 // counter serves one customer at a time. Both lock kinds do that; only one keeps the order.
@@ -30,34 +29,22 @@ type counter struct {
 	dies bool // this process dies at the counter when half of the customers have been served
 }
 
-func openCounter(address string) (c *counter, err error) {
-	c = new(counter)
-	if c.redis, err = demo.OpenRedis(address); err != nil {
-		return nil, err
-	}
+func openCounter(redis *demo.Redis) (c *counter, err error) {
+	c = &counter{redis: redis}
 	if *isFair {
-		c.locker, err = fair.New(c.redis, holdfast.WithLease(*lease), fair.WithWaiterTTL(*lease), fair.WithGrantLease(*lease))
+		c.locker, err = fair.New(redis, holdfast.WithLease(*lease), fair.WithWaiterTTL(*lease), fair.WithGrantLease(*lease))
 	} else {
-		c.locker, err = rlock.New(c.redis, holdfast.WithLease(*lease))
+		c.locker, err = rlock.New(redis, holdfast.WithLease(*lease))
 	}
-	if err != nil {
-		c.redis.Close()
-		return nil, err
-	}
-	return c, nil
-}
-
-func (c *counter) close() {
-	c.locker.Close()
-	c.redis.Close()
+	return c, err
 }
 
 // visit queues a customer and serves it when it is its turn.
 func (c *counter) visit(ctx context.Context, customer int) error {
-	if err := c.redis.Do(ctx, c.redis.B().Incr().Key(c.key("asked")).Build()).Error(); err != nil {
+	if err := c.redis.Do(ctx, c.redis.B().Incr().Key(c.redis.Key("asked")).Build()).Error(); err != nil {
 		return err
 	}
-	err := c.locker.Do(ctx, c.key("lock"), func(ctx context.Context) error {
+	err := c.locker.Do(ctx, c.redis.Key("lock"), func(ctx context.Context) error {
 		return c.serve(ctx, customer)
 	}, holdfast.WaitAtMost(patience))
 	switch {
@@ -85,12 +72,12 @@ func (c *counter) serve(ctx context.Context, customer int) error {
 		return err
 	}
 	list := rueidis.JSON(append(served, customer))
-	return c.redis.Do(ctx, c.redis.B().Set().Key(c.key("served")).Value(list).Build()).Error()
+	return c.redis.Do(ctx, c.redis.B().Set().Key(c.redis.Key("served")).Value(list).Build()).Error()
 }
 
 // served returns the list.
 func (c *counter) served(ctx context.Context) (list []int, err error) {
-	err = c.redis.Do(ctx, c.redis.B().Get().Key(c.key("served")).Build()).DecodeJSON(&list)
+	err = c.redis.Do(ctx, c.redis.B().Get().Key(c.redis.Key("served")).Build()).DecodeJSON(&list)
 	if rueidis.IsRedisNil(err) {
 		err = nil
 	}
@@ -101,26 +88,9 @@ func (c *counter) served(ctx context.Context) (list []int, err error) {
 // it stands in the queue. The other lock has no queue in Redis: there a customer has come when it has asked.
 func (c *counter) arrived(ctx context.Context) (int, error) {
 	if *isFair {
-		status, err := c.locker.Inspect(ctx, c.key("lock"))
+		status, err := c.locker.Inspect(ctx, c.redis.Key("lock"))
 		return status.Waiting, err
 	}
-	n, err := c.redis.Do(ctx, c.redis.B().Get().Key(c.key("asked")).Build()).AsInt64()
-	if rueidis.IsRedisNil(err) {
-		err = nil
-	}
+	n, err := c.redis.Number(ctx, c.redis.Key("asked"))
 	return int(n), err
 }
-
-// until returns when count has reached n.
-func until(ctx context.Context, n int, count func(context.Context) (int, error)) error {
-	for {
-		if at, err := count(ctx); err != nil || at >= n {
-			return err
-		}
-		if err := demo.Sleep(ctx, glance); err != nil {
-			return err
-		}
-	}
-}
-
-func (c *counter) key(what string) string { return "ticketqueue:" + c.redis.Run + ":" + what }

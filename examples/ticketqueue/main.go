@@ -37,29 +37,28 @@ var (
 	lease     = flag.Duration("lease", 2*time.Second, "lease of the lock: the counter of a killed process is free again after this time")
 	isFair    = flag.Bool("fair", true, "use the fair lock; false shows what happens without it")
 	kill      = flag.Bool("kill", true, "kill process 1 (SIGKILL) while its customers wait, and process 2 at the counter")
-	address   = flag.String("redis", "", demo.RedisUsage)
 )
 
-func main() { demo.Main(day, customersOf) }
+func main() { demo.MainOnRedis(day, customersOf) }
 
 // customersOf is one process. Its customers come one after another and wait side by side.
-func customersOf(ctx context.Context, number int) error {
-	c, err := openCounter("")
+func customersOf(ctx context.Context, redis *demo.Redis, number int) error {
+	c, err := openCounter(redis)
 	if err != nil {
 		return err
 	}
-	defer c.close()
+	defer c.locker.Close()
 	c.dies = *kill && number == 2
 	g, ctx := demo.NewGroup(ctx)
 	g.Go(func() error {
 		for n := number; n <= *customers; n += *processes {
-			if err := until(ctx, n-1, c.arrived); err != nil {
+			if err := demo.Until(ctx, n-1, c.arrived); err != nil {
 				return err
 			}
 			g.Go(func() error { return c.visit(ctx, n) })
 		}
 		if *kill && number == 1 {
-			err := until(ctx, *customers/4, func(ctx context.Context) (int, error) {
+			err := demo.Until(ctx, *customers/4, func(ctx context.Context) (int, error) {
 				served, err := c.served(ctx)
 				return len(served), err
 			})
@@ -74,20 +73,20 @@ func customersOf(ctx context.Context, number int) error {
 }
 
 // day is the parent. It opens the counter when all customers have come, and at the end judges the list of the served.
-func day(ctx context.Context) error {
+func day(ctx context.Context, redis *demo.Redis) error {
 	if *customers < 1 || *processes < 1 || *kill && (*customers < 4 || *processes < 3) {
 		return errors.New("-customers and -processes: at least 1, and with -kill at least 4 -customers and 3 -processes")
 	}
-	c, err := openCounter(*address)
+	c, err := openCounter(redis)
 	if err != nil {
 		return err
 	}
-	defer c.close()
+	defer c.locker.Close()
 	fmt.Printf("%d customers come to %d processes.\n", *customers, *processes)
 	died := make([]bool, *processes+1)
 	g, running := demo.NewGroup(ctx)
 	g.Go(func() error {
-		return c.locker.Do(running, c.key("lock"), func(ctx context.Context) error {
+		return c.locker.Do(running, redis.Key("lock"), func(ctx context.Context) error {
 			for i := range *processes {
 				g.Go(func() error {
 					err := demo.Run(running, i+1)
@@ -98,7 +97,7 @@ func day(ctx context.Context) error {
 					return err
 				})
 			}
-			return until(ctx, *customers, c.arrived)
+			return demo.Until(ctx, *customers, c.arrived)
 		})
 	})
 	if err := g.Wait(); err != nil && ctx.Err() == nil {

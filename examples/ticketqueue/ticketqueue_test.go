@@ -41,9 +41,7 @@ func TestG8_ServedInTheOrderOfArrivalWhoeverDies(t *testing.T) {
 
 // requireOrder judges the list itself, not what the program says of it.
 func requireOrder(t *testing.T, args ...string) {
-	status, stdout, stderr := demotest.Run(t, append([]string{"-customers", "60", "-lease", "15s"}, args...)...)
-	require.Zero(t, status, stdout+stderr)
-	require.Empty(t, stderr)
+	stdout := demotest.Succeeds(t, append(args, "-customers", "60", "-lease", "15s")...)
 	require.NotContains(t, stdout, "open-sesame")
 	list := servedIn(t, stdout)
 	require.True(t, slices.IsSorted(list), stdout)
@@ -60,9 +58,7 @@ func requireOrder(t *testing.T, args ...string) {
 
 // What the fair lock is for.
 func TestUnfairLockIsCaught(t *testing.T) {
-	status, stdout, stderr := demotest.Run(t, "-fair=false", "-kill=false")
-	require.Equal(t, 1, status, stdout)
-	require.Regexp(t, `WRONG: [1-9]\d* customers were overtaken, 0 served twice, 0 lost`, stderr)
+	stdout := demotest.Fails(t, 1, `WRONG: [1-9]\d* customers were overtaken, 0 served twice, 0 lost`, "-fair=false", "-kill=false")
 	list := servedIn(t, stdout)
 	require.False(t, slices.IsSorted(list), stdout)
 	require.Len(t, list, 100)
@@ -106,8 +102,6 @@ func TestRedisDies(t *testing.T) {
 
 func TestBadInput(t *testing.T) {
 	for _, args := range [][]string{{"-customers", "0"}, {"-customers", "3"}, {"-processes", "2"}} {
-		status, stdout, stderr := demotest.Run(t, args...)
-		require.Equal(t, 1, status, stdout)
-		require.Contains(t, stderr, "at least")
+		demotest.Fails(t, 1, "at least", args...)
 	}
 }

@@ -21,6 +21,7 @@ import (
 const (
 	numberEnv   = "HOLDFAST_EXAMPLE_PROCESS" // set in processes that Run started
 	stopTimeout = time.Minute                // for a process to end by itself
+	glance      = 2 * time.Millisecond       // between two looks at what is waited for
 )
 
 // ErrKilled is in the error of [Run] if the process was killed.
@@ -130,6 +131,18 @@ func (g *Group) Wait() error {
 	g.all.Wait()
 	defer g.cancel(nil)
 	return context.Cause(g.ctx)
+}
+
+// Until returns when count has reached n.
+func Until(ctx context.Context, n int, count func(context.Context) (int, error)) error {
+	for {
+		if at, err := count(ctx); err != nil || at >= n {
+			return err
+		}
+		if err := Sleep(ctx, glance); err != nil {
+			return err
+		}
+	}
 }
 
 // Sleep returns nil after d, or the cause of the end of ctx if that comes first.

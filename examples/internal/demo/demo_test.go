@@ -4,8 +4,8 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"os"
+	"os/exec"
 	"syscall"
 	"testing"
 	"time"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/examples/internal/demo"
 	"github.com/holdfast-go/holdfast/examples/internal/demo/demotest"
+	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 )
 
 var die = flag.Bool("die", false, "process 1 dies")
@@ -49,37 +50,32 @@ const bothRun = `(?s)process \d.*process \d`
 
 func TestCtrlC(t *testing.T) {
 	for _, sent := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
-		c, out, stderr := demotest.Start(t, bothRun)
-		require.NoError(t, c.Process.Signal(sent))
-		rest, err := io.ReadAll(out)
-		require.NoError(t, err)
-		require.NoError(t, c.Wait())
-		require.Equal(t, "stopped\n", string(rest))
-		require.Empty(t, stderr.String())
+		status, rest, stderr := demotest.When(t, bothRun, func(c *exec.Cmd) { require.NoError(t, c.Process.Signal(sent)) })
+		require.Zero(t, status, stderr)
+		require.Equal(t, "stopped\n", rest)
+		require.Empty(t, stderr)
 	}
 }
 
 // The processes hold the standard error of their parent, whose end Wait waits for.
 func TestProcessesEndWithTheirParent(t *testing.T) {
-	c, _, _ := demotest.Start(t, bothRun)
-	killed := time.Now()
-	require.NoError(t, c.Process.Kill())
-	require.Error(t, c.Wait())
-	require.Less(t, time.Since(killed), c.WaitDelay, "processes outlive their parent")
+	var killed time.Time
+	status, _, _ := demotest.When(t, bothRun, func(c *exec.Cmd) {
+		killed = time.Now()
+		require.NoError(t, c.Process.Kill())
+	})
+	require.Equal(t, -1, status, "killed")
+	require.Less(t, time.Since(killed), redistest.Patience, "processes outlive their parent")
 }
 
 // A process that dies ends the others.
 func TestProcessDies(t *testing.T) {
-	status, _, stderr := demotest.Run(t, "-die")
-	require.Equal(t, 1, status)
-	require.Regexp(t, `: process 1: killed\n\z`, stderr)
+	demotest.Fails(t, 1, `: process 1: killed\n\z`, "-die")
 }
 
 func TestBadArguments(t *testing.T) {
 	for _, args := range []string{"-unknown", "argument"} {
-		status, _, stderr := demotest.Run(t, args)
-		require.Equal(t, 2, status)
-		require.Contains(t, stderr, args)
+		demotest.Fails(t, 2, args, args)
 	}
 }
 

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,52 +21,62 @@ const (
 	callTimeout = 5 * time.Second
 )
 
-// RedisUsage is the text of the flag -redis.
-const RedisUsage = "`address` of a Redis: host:port, or a redis:// or rediss:// URL; none: an embedded server for this run"
-
 // Redis is the Redis of a run, which its processes share.
 type Redis struct {
 	rueidis.Client
 	Address string // host:port, or a URL
 	Run     string // a name that no other run has; it is part of all keys
-	close   func()
 }
 
-// OpenRedis connects the parent to the Redis at address, or to an embedded one if that is
-// empty, and a child to the Redis of its parent. Its errors show no password.
-func OpenRedis(address string) (*Redis, error) {
-	r := &Redis{Run: os.Getenv(runEnv), close: func() {}}
-	child := r.Run != ""
-	if child {
-		address = os.Getenv(redisEnv)
-	}
+// MainOnRedis is [Main] for an example with a Redis: that of the flag -redis, or an embedded one,
+// which forgets everything at the end. The keys of the run are deleted from a real one at the end.
+// Errors show no password.
+func MainOnRedis(parent func(context.Context, *Redis) error, child func(ctx context.Context, redis *Redis, number int) error) {
+	address := flag.String("redis", "", "`address` of a Redis: host:port, or a redis:// or rediss:// URL; none: an embedded server for this run")
+	Main(func(ctx context.Context) error {
+		return onRedis(ctx, *address, parent)
+	}, func(ctx context.Context, number int) error {
+		r, err := connect(os.Getenv(redisEnv), os.Getenv(runEnv))
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		return child(ctx, r, number)
+	})
+}
+
+func onRedis(ctx context.Context, address string, parent func(context.Context, *Redis) error) error {
 	embedded := address == ""
 	if embedded {
 		m := miniredis.NewMiniRedis()
 		if err := StartEmbedded(m, "127.0.0.1:0"); err != nil {
-			return nil, fmt.Errorf("embedded server: %w", err)
+			return fmt.Errorf("embedded server: %w", err)
 		}
-		address, r.close = m.Addr(), m.Close
+		defer m.Close()
+		address = m.Addr()
 		fmt.Println("Redis: embedded in this program, for demonstration only; it forgets everything at the end, and refuses to be used for " +
 			"anything that must last: -redis host:port takes a real one.")
 	}
-	var err error
-	r.Address = address
-	if r.Client, err = connect(address); err != nil || child {
-		return r, err
+	r, err := connect(address, rand.Text()[:8])
+	if err != nil {
+		return err
 	}
+	defer r.Close()
 	if !embedded {
-		r.close = r.sweep
+		defer r.sweep()
 	}
-	r.Run = rand.Text()[:8]
-	return r, errors.Join(os.Setenv(runEnv, r.Run), os.Setenv(redisEnv, address))
+	if err := errors.Join(os.Setenv(runEnv, r.Run), os.Setenv(redisEnv, address)); err != nil {
+		return err
+	}
+	return parent(ctx, r)
 }
 
-func connect(address string) (rueidis.Client, error) {
-	if !strings.Contains(address, "://") {
-		address = "redis://" + address
+func connect(address, run string) (*Redis, error) {
+	url := address
+	if !strings.Contains(url, "://") {
+		url = "redis://" + url
 	}
-	o, err := rueidis.ParseURL(address)
+	o, err := rueidis.ParseURL(url)
 	if err != nil {
 		return nil, errors.New("-redis: neither host:port nor a redis:// or rediss:// URL") // err might show a password
 	}
@@ -76,14 +88,26 @@ func connect(address string) (rueidis.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("-redis: %w", err)
 	}
-	return client, nil
+	return &Redis{client, address, run}, nil
 }
 
-// Close ends the connection. In the parent it also stops the embedded server, or deletes the
-// keys of the run from a real one.
-func (r *Redis) Close() {
-	r.close()
-	r.Client.Close()
+// Key returns a key of this run.
+func (r *Redis) Key(parts ...string) string {
+	return "example:" + r.Run + ":" + strings.Join(parts, ":")
+}
+
+// Number returns the number at a key; 0 if there is none.
+func (r *Redis) Number(ctx context.Context, key string) (int64, error) {
+	n, err := r.Do(ctx, r.B().Get().Key(key).Build()).AsInt64()
+	if rueidis.IsRedisNil(err) {
+		err = nil
+	}
+	return n, err
+}
+
+// SetNumber puts a number at a key.
+func (r *Redis) SetNumber(ctx context.Context, key string, n int64) error {
+	return r.Do(ctx, r.B().Set().Key(key).Value(strconv.FormatInt(n, 10)).Build()).Error()
 }
 
 // sweep deletes the keys of the run: fence counters outlive their locks, and the places of a
@@ -91,16 +115,10 @@ func (r *Redis) Close() {
 func (r *Redis) sweep() {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
-	for cursor := uint64(0); ; {
-		page, err := r.Do(ctx, r.B().Scan().Cursor(cursor).Match("*"+r.Run+"*").Count(1000).Build()).AsScanEntry()
-		if err != nil {
-			return
-		}
-		if len(page.Elements) > 0 {
-			_ = r.Do(ctx, r.B().Del().Key(page.Elements...).Build()).Error() // best effort, as all of this
-		}
-		if cursor = page.Cursor; cursor == 0 {
-			return
-		}
+	keys := rueidis.NewScanner(func(cursor uint64) (rueidis.ScanEntry, error) {
+		return r.Do(ctx, r.B().Scan().Cursor(cursor).Match("*"+r.Run+"*").Count(1000).Build()).AsScanEntry()
+	})
+	for key := range keys.Iter() {
+		_ = r.Do(ctx, r.B().Del().Key(key).Build()).Error() // best effort, as all of this
 	}
 }

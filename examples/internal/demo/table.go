@@ -16,10 +16,7 @@ import (
 //
 // Reads carry the fence as well. After one, no write of an earlier holder can change what was
 // read.
-type Table struct {
-	*Redis
-	Name string
-}
+type Table struct{ *Redis }
 
 // ErrLate is the error of a call with a smaller fence than that of an earlier one.
 var ErrLate = errors.New("refused: a newer holder of the lock was here")
@@ -60,7 +57,7 @@ func (t Table) Write(ctx context.Context, row string, fence int64, set map[strin
 
 func (t Table) call(ctx context.Context, row string, fence int64, sets int, args []string) ([]rueidis.RedisMessage, error) {
 	args = append([]string{strconv.FormatInt(fence, 10), strconv.Itoa(sets)}, args...)
-	values, err := call.Exec(ctx, t, []string{t.key(row)}, args).ToArray()
+	values, err := call.Exec(ctx, t, []string{t.Key(row)}, args).ToArray()
 	if rueidis.IsRedisNil(err) {
 		err = ErrLate
 	}
@@ -69,9 +66,7 @@ func (t Table) call(ctx context.Context, row string, fence int64, sets int, args
 
 // Row returns all columns of a row, whatever its fence is.
 func (t Table) Row(ctx context.Context, row string) (map[string]int64, error) {
-	all, err := t.Do(ctx, t.B().Hgetall().Key(t.key(row)).Build()).AsIntMap()
+	all, err := t.Do(ctx, t.B().Hgetall().Key(t.Key(row)).Build()).AsIntMap()
 	delete(all, "fence")
 	return all, err
 }
-
-func (t Table) key(row string) string { return t.Name + ":" + t.Run + ":" + row }

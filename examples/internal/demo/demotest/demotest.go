@@ -28,34 +28,22 @@ func Main(m *testing.M, main func()) {
 	goleak.VerifyTestMain(m)
 }
 
-// Command returns the example with its arguments.
-func Command(t *testing.T, args ...string) *exec.Cmd {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*redistest.Patience)
-	t.Cleanup(cancel)
-	c := exec.CommandContext(ctx, os.Args[0], args...)
-	c.Env = append(os.Environ(), mainEnv+"=1", "GORACE=atexit_sleep_ms=0") // without this, each process ends a second late
-	c.WaitDelay = redistest.Patience                                       // for processes that outlive it
-	return c
-}
-
 // Run runs the example to its end.
 func Run(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
-	var out, errs bytes.Buffer
-	c := Command(t, args...)
-	c.Stdout, c.Stderr = &out, &errs
-	if err := c.Run(); err != nil {
-		require.ErrorAs(t, err, new(*exec.ExitError))
-	}
-	return c.ProcessState.ExitCode(), out.String(), errs.String()
+	return When(t, "", func(*exec.Cmd) {}, args...)
 }
 
-// Start starts the example and returns when it has printed what seen matches. The caller must
-// read the rest of its output before c.Wait.
-func Start(t *testing.T, seen string, args ...string) (c *exec.Cmd, stdout io.Reader, stderr *bytes.Buffer) {
+// When runs the example and calls then when it has printed what seen matches. rest is what it prints after that,
+// until its end.
+func When(t *testing.T, seen string, then func(*exec.Cmd), args ...string) (status int, rest, stderr string) {
 	t.Helper()
-	c, stderr = Command(t, args...), new(bytes.Buffer)
-	c.Stderr = stderr
+	ctx, cancel := context.WithTimeout(context.Background(), 5*redistest.Patience)
+	defer cancel()
+	c, errs := exec.CommandContext(ctx, os.Args[0], args...), new(bytes.Buffer)
+	c.Env = append(os.Environ(), mainEnv+"=1", "GORACE=atexit_sleep_ms=0") // without this, each process ends a second late
+	c.WaitDelay = redistest.Patience                                       // for processes that outlive it
+	c.Stderr = errs
 	stdout, err := c.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, c.Start())
@@ -65,7 +53,38 @@ func Start(t *testing.T, seen string, args ...string) (c *exec.Cmd, stdout io.Re
 		printed += string(piece[:n])
 		require.NoError(t, err, printed)
 	}
-	return c, stdout, stderr
+	then(c)
+	all, err := io.ReadAll(stdout)
+	require.NoError(t, err)
+	_ = c.Wait() // the status says it
+	return c.ProcessState.ExitCode(), string(all), errs.String()
+}
+
+// Interrupt is Ctrl-C.
+func Interrupt(c *exec.Cmd) { _ = c.Process.Signal(os.Interrupt) }
+
+// Succeeds runs the example, which must succeed and print no error.
+func Succeeds(t *testing.T, args ...string) (stdout string) {
+	t.Helper()
+	status, stdout, stderr := Run(t, args...)
+	require.Zero(t, status, stdout+stderr)
+	require.Empty(t, stderr)
+	return stdout
+}
+
+// OnBoth runs a test of the example on an embedded server and on a real Redis. redis are the arguments for that.
+func OnBoth(t *testing.T, test func(t *testing.T, redis ...string)) {
+	t.Run("embedded", func(t *testing.T) { test(t) })
+	t.Run("real", func(t *testing.T) { test(t, "-redis", redistest.Start(t).Addr()) })
+}
+
+// Fails runs the example, which must exit with status and print an error that matches.
+func Fails(t *testing.T, status int, stderr string, args ...string) (stdout string) {
+	t.Helper()
+	got, stdout, printed := Run(t, args...)
+	require.Equal(t, status, got, stdout+printed)
+	require.Regexp(t, stderr, printed)
+	return stdout
 }
 
 // RedisDies starts the example on a server and kills that when the example has printed seen. The example must exit
@@ -73,13 +92,9 @@ func Start(t *testing.T, seen string, args ...string) (c *exec.Cmd, stdout io.Re
 func RedisDies(t *testing.T, seen string, args ...string) {
 	t.Helper()
 	s := redistest.Start(t)
-	c, out, stderr := Start(t, seen, append(args, "-redis", s.Addr())...)
-	s.Kill()
-	_, err := io.Copy(io.Discard, out)
-	require.NoError(t, err)
-	require.Error(t, c.Wait())
-	require.Equal(t, 1, c.ProcessState.ExitCode())
-	require.NotContains(t, stderr.String(), "panic")
+	status, _, stderr := When(t, seen, func(*exec.Cmd) { s.Kill() }, append(args, "-redis", s.Addr())...)
+	require.Equal(t, 1, status)
+	require.NotContains(t, stderr, "panic")
 }
 
 // Number returns the number that group 1 of pattern matches in a program's output.
