@@ -57,19 +57,18 @@ var roles = map[string]func(task) (job, error){
 // result is the answer of a process: to a task when it is ready or cannot be, to each begin
 // when it has worked, and at last when it has closed its clients.
 type result struct {
-	Cycles    int   // whose section began in time
-	All       int   // all cycles since the beginning
-	Shares    []int // cycles of each goroutine
-	Gap       time.Duration
+	Cycles    int           // whose section began in time
+	All       int           // all cycles since the beginning
+	Shares    []int         // cycles of each goroutine
+	Gap       time.Duration // longest time without a section
 	Section   time.Duration // mean
-	Waits     string        // histogram of ns from asking to having the lock, as HdrHistogram writes it
+	Waits     *waits        `json:",omitempty"` // from asking to having the lock
 	CPU       float64       // in seconds, of all cycles
-	Allocated int           // the number of cycles to which the next two belong
-	Objects   uint64
-	Bytes     uint64
-	At        int64         // when it unlocked or had the key, in ns since 1970
-	Figures   report.Sample // what only this role measures
-	Failure   string
+	Allocated int           // the number of cycles to which the allocations belong
+	allocations
+	At      int64         // when it unlocked or had the key, in ns since 1970
+	Figures report.Sample // what only this role measures
+	Failure string
 }
 
 // limit returns a time that each answer of the process stays far below.
@@ -112,7 +111,7 @@ func (t task) open() (locker, error) {
 		return nil, err
 	}
 	if t.Election {
-		l = candidate{l.(elector)}
+		l = candidate{l}
 	}
 	opened = append(opened, l)
 	return l, nil

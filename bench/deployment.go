@@ -6,28 +6,39 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"sync"
 	"testing"
-	"time"
 
-	"github.com/holdfast-go/holdfast/bench/report"
 	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 )
 
-// deployment is a Redis Cluster or a Sentinel set. One client is enough for all of it.
+// deployment is one Redis, several independent ones, a Redis Cluster or a Sentinel set.
 type deployment struct {
 	*starter
-	nodes          // the masters, whose work counts
-	seeds []string // what clients are told
-	set   string   // the master set that the Sentinels at seeds know; "": a Redis Cluster
+	masters []*redistest.Server // whose work counts
+	used    float64             // their processor time at the mark, in seconds
+	seeds   []string            // what clients are told
+	cluster bool
+	set     string // the master set that the Sentinels at seeds know
 }
 
-func (d *deployment) addrs() []string { return d.seeds }
-
-func (d *deployment) stop() {
-	for _, s := range d.nodes {
-		s.admin.Close()
+func newDeployment(s *starter, masters ...*redistest.Server) *deployment {
+	d := &deployment{starter: s, masters: masters}
+	for _, one := range masters {
+		d.seeds = append(d.seeds, one.Addr())
 	}
-	d.end()
+	return d
+}
+
+// independent runs n servers that know nothing of each other.
+func independent(n int) func(*starter) *deployment {
+	return func(s *starter) *deployment {
+		all := make([]*redistest.Server, n)
+		for i := range all {
+			all[i] = redistest.Start(s, "--latency-tracking-info-percentiles", "100")
+		}
+		return newDeployment(s, all...)
+	}
 }
 
 // busy is how long a server may be silent and counts as alive, in ms: a busy one is not dead.
@@ -35,18 +46,16 @@ const busy = "30000"
 
 // startCluster runs three masters without replicas.
 func startCluster(s *starter) *deployment {
-	d := &deployment{}
-	for _, master := range redistest.StartCluster(s, 3, 0, "--cluster-node-timeout", busy).Masters(s) {
-		d.seeds = append(d.seeds, master.Addr())
-		d.nodes = append(d.nodes, &server{addr: master.Addr()})
-	}
+	d := newDeployment(s, redistest.StartCluster(s, 3, 0, "--cluster-node-timeout", busy).Masters(s)...)
+	d.cluster = true
 	return d
 }
 
 // startSentinels runs a master with two replicas, and three Sentinels.
 func startSentinels(s *starter) *deployment {
 	all := redistest.StartSentinel(s)
-	d := &deployment{nodes: nodes{{addr: all.AwaitMaster(s, nil).Addr()}}, set: redistest.MasterSet}
+	d := newDeployment(s, all.AwaitMaster(s, nil))
+	d.seeds, d.set = nil, redistest.MasterSet
 	for _, one := range all.Sentinels() {
 		one.Do(s, "SENTINEL", "SET", d.set, "down-after-milliseconds", busy)
 		d.seeds = append(d.seeds, one.Addr())
@@ -54,62 +63,103 @@ func startSentinels(s *starter) *deployment {
 	return d
 }
 
-// deploy starts the servers and connects to the masters.
-func deploy(start func(*starter) *deployment) (d *deployment, err error) {
-	s := &starter{}
-	if s.dir, err = memoryDir(); err != nil {
-		return nil, err
-	}
-	done := make(chan struct{})
-	go func() { // a failure ends it
-		defer close(done)
-		d = start(s)
-	}()
-	<-done
-	if s.failure != nil {
-		s.end()
-		return nil, fmt.Errorf("%w: %w", errNotStarted, s.failure)
-	}
-	d.starter = s
-	for i, one := range d.nodes {
-		if err := one.connect(); err != nil {
-			d.nodes = d.nodes[:i]
-			d.stop()
-			return nil, err
-		}
-	}
-	return d, nil
-}
-
 // deployed is a workload whose subjects all do the same, on servers that start anew for each.
 func deployed(on string, start func(*starter) *deployment, w workload, libraries ...string) workload {
-	does := w.subjects[0].run
-	return workload{on + "/" + w.name, each(libraries, 0, func(_ store, library string, d time.Duration) (report.Sample, error) {
-		st, err := deploy(start)
+	return workload{on + "/" + w.name, each(libraries, start, w.subjects[0].run)}
+}
+
+func (d *deployment) addrs() []string { return d.seeds }
+
+func (d *deployment) mark() error {
+	d.used = 0
+	for _, s := range d.masters {
+		info, err := infoOf(s)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		defer st.stop()
-		return does(st, library, d)
-	})}
+		d.used += cpuIn(info)
+		if _, err := s.TryDo("CONFIG", "RESETSTAT"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *deployment) spent() (spent, error) {
+	sum := spent{calls: make(map[string]int), cpu: -d.used}
+	for _, s := range d.masters {
+		info, err := infoOf(s)
+		if err != nil {
+			return spent{}, err
+		}
+		calls, _ := redistest.Calls(info)
+		for name, n := range calls {
+			sum.calls[name] += n
+		}
+		sum.cpu += cpuIn(info)
+		sum.longest = max(sum.longest, number(info, `latency_percentiles_usec_evalsha:.*p100=([0-9.]+)`)/1000)
+	}
+	return sum, nil
+}
+
+// empty makes a single server as good as new, except that it still knows scripts. One that has
+// ended is replaced.
+func (d *deployment) empty() error {
+	if _, err := d.masters[0].TryDo("FLUSHALL"); err == nil {
+		return nil
+	}
+	return d.restart()
+}
+
+// restart kills a single server and starts an empty one in its place.
+func (d *deployment) restart() (err error) {
+	d.masters[0].Restart()
+	err, d.failure = d.failure, nil
+	return err
 }
 
 // starter is all that package redistest asks of a test: it keeps what fails, and what to undo.
 type starter struct {
 	testing.TB // nil
-	dir        string
 	ends       []func()
 	failure    error
+}
+
+// deploy starts servers as a test does. After a failure nothing of them is left.
+func deploy[S store](start func(*starter) S) (st S, err error) {
+	s, done := &starter{}, make(chan struct{})
+	go func() { // a failure ends it
+		defer close(done)
+		st = start(s)
+	}()
+	<-done
+	if s.failure != nil {
+		s.stop()
+		return st, fmt.Errorf("%w: %w", errNotStarted, s.failure)
+	}
+	return st, nil
+}
+
+// stop stops the servers and removes their files.
+func (s *starter) stop() {
+	for _, end := range slices.Backward(s.ends) {
+		end()
+	}
 }
 
 func (s *starter) Helper()      {}
 func (s *starter) Name() string { return "start" }
 
 func (s *starter) TempDir() string {
-	dir, err := os.MkdirTemp(s.dir, "")
+	all, err := filesDir()
 	if err != nil {
 		s.Fatal(err)
 	}
+	dir, err := os.MkdirTemp(all, "")
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { _ = os.RemoveAll(dir) }) // if that fails, removeFiles tries again
 	return dir
 }
 
@@ -129,10 +179,18 @@ func (s *starter) Fatalf(format string, args ...any) {
 func (s *starter) Fatal(args ...any) { s.Fatalf("%s", fmt.Sprint(args...)) }
 func (s *starter) Skip(args ...any)  { s.Fatal(args...) }
 
-// end stops the servers and removes their files.
-func (s *starter) end() {
-	for _, end := range slices.Backward(s.ends) {
-		end()
+// filesDir is where all files of this process are: in memory if the system has a place for
+// them, so that no disk slows anything down.
+var filesDir = sync.OnceValues(func() (string, error) {
+	if dir, err := os.MkdirTemp("/dev/shm", "holdfast-bench-"); err == nil {
+		return dir, nil
 	}
-	_ = os.RemoveAll(s.dir)
+	return os.MkdirTemp("", "holdfast-bench-")
+})
+
+// removeFiles removes them at the end.
+func removeFiles() {
+	if dir, err := filesDir(); err == nil {
+		_ = os.RemoveAll(dir) // if that fails, few bytes are left
+	}
 }

@@ -7,34 +7,35 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/bench/report"
+	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 )
 
 // The work reaches every master, and nothing of the servers is left.
 func TestDeployments(t *testing.T) {
-	needServer(t)
+	on := emptyServer(t)
 	for name, start := range map[string]func(*starter) *deployment{"cluster": startCluster, "sentinel": startSentinels} {
 		t.Run(name, func(t *testing.T) {
-			var st *deployment
+			var dir string
 			reached := false
 			w := deployed(name, func(s *starter) *deployment {
-				st = start(s)
-				return st
-			}, workload{"64 keys", []subject{{run: func(on store, library string, d time.Duration) (report.Sample, error) {
-				got, err := fleet{64}.does(work{})(on, library, d)
+				dir = s.TempDir()
+				return start(s)
+			}, workload{"64 keys", []subject{{run: func(st store, library string, d time.Duration) (report.Sample, error) {
+				got, err := fleet{64}.does(work{})(st, library, d)
 				require.NoError(t, err)
 				reached = got["cycles/s"] > 0
-				for _, master := range st.nodes {
-					did, err := master.spent()
+				for _, master := range st.(*deployment).masters {
+					info, err := infoOf(master)
 					require.NoError(t, err)
-					reached = reached && did.calls["evalsha"] > 0
+					calls, _ := redistest.Calls(info)
+					reached = reached && calls["evalsha"] > 0
 				}
 				return got, nil
 			}}}}, "holdfast")
 			for d := 50 * time.Millisecond; d < 10*time.Second && !reached; d *= 10 { // a busy machine may get nothing done in the first
-				_, err := w.subjects[0].run(nil, "holdfast", d)
+				_, err := w.subjects[0].measure(on, d)
 				require.NoError(t, err)
-				require.NoDirExists(t, st.dir)
-				require.Error(t, st.nodes[0].connect())
+				require.NoDirExists(t, dir)
 			}
 			require.True(t, reached, "some master has no work")
 		})
@@ -47,7 +48,7 @@ func TestDeploymentThatDoesNotStart(t *testing.T) {
 	var dir string
 	_, err := deploy(func(s *starter) *deployment {
 		startCluster(s)
-		dir = s.dir
+		dir = s.TempDir()
 		require.Equal(s, "as told", "otherwise")
 		return nil
 	})
@@ -63,10 +64,10 @@ func TestDeploymentThatDoesNotStart(t *testing.T) {
 
 // As with a test: what was started last, and may need the rest, ends first.
 func TestStarterCleansUpBackwards(t *testing.T) {
-	s, ended := &starter{dir: t.TempDir()}, []int(nil)
+	s, ended := &starter{}, []int(nil)
 	for i := range 3 {
 		s.Cleanup(func() { ended = append(ended, i) })
 	}
-	s.end()
+	s.stop()
 	require.Equal(t, []int{2, 1, 0}, ended)
 }

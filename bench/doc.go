@@ -14,10 +14,11 @@
 // library with different settings. Each round measures every subject once, and begins with
 // another one than the round before (workload.go). A fleet of processes does a subject's work
 // (fleet.go). Each process gets a task and answers with a result (worker.go on this side,
-// agent.go on the other, java/…/Agent.java for Redisson). On a Redis Cluster or a Sentinel set,
-// each measurement has servers of its own, which package redistest starts (deployment.go). What
-// the process does is its role: load.go, waiting.go, held.go, sale.go, recovery.go. Only far.go
-// works in this process.
+// agent.go on the other, java/…/Agent.java for Redisson). What the process does is its role:
+// load.go, waiting.go, held.go, sale.go, recovery.go. Only far.go works in this process.
+//
+// Package redistest starts all Redis servers (deployment.go). On a quorum, a Redis Cluster or a
+// Sentinel set, each measurement has servers of its own. process.go starts etcd and ZooKeeper.
 //
 // Where all want one key, each section counts itself in and out, in one number for all
 // processes. Two inside at a time mean that exclusion is broken; or a writer beside others, or

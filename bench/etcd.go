@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -19,12 +18,12 @@ var etcdLibrary = &library{
 }
 
 // etcdServer is one node that is a cluster by itself.
-func etcdServer(dir, addr string) (*exec.Cmd, error) {
-	client, peer := "http://"+addr, "http://127.0.0.1:"+freePort()
-	return exec.Command("etcd", "--name", "bench", "--data-dir", filepath.Join(dir, "data"),
+func etcdServer(s *starter, addr string) *exec.Cmd {
+	client, peer := "http://"+addr, "http://127.0.0.1:"+freePort(s)
+	return exec.Command("etcd", "--name", "bench", "--data-dir", s.TempDir(),
 		"--listen-client-urls", client, "--advertise-client-urls", client,
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
-		"--initial-cluster", "bench="+peer, "--logger", "zap", "--log-level", "error"), nil
+		"--initial-cluster", "bench="+peer, "--logger", "zap", "--log-level", "error")
 }
 
 func etcdReady(addr string) error {

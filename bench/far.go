@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"slices"
-	"syscall"
 	"time"
 
 	"gonum.org/v1/gonum/stat"
@@ -12,8 +11,10 @@ import (
 	"github.com/holdfast-go/holdfast/multilock"
 )
 
+// quorum runs the nodes of one.
+var quorum = independent(masters)
+
 const (
-	// masters is how many independent nodes a quorum is of.
 	masters = 5
 	// farTrip is what the distance to each node adds to a round trip.
 	farTrip = 2 * time.Millisecond
@@ -34,9 +35,9 @@ func far() workload {
 	return workload{
 		name: fmt.Sprintf("quorum/%v", farTrip),
 		subjects: []subject{
-			{"multilock", "multilock", masters, farRun(libraries["multilock"].open, silentMultilock)},
-			{"holdfast", "holdfast", 1, farRun(libraries["holdfast"].open, nil)},
-			{"redsync", "redsync", masters, farRun(openRedsync, openRedsync)},
+			{"multilock", "multilock", quorum, farRun(libraries["multilock"].open, silentMultilock)},
+			{"holdfast", "holdfast", independent(1), farRun(libraries["holdfast"].open, nil)},
+			{"redsync", "redsync", quorum, farRun(openRedsync, openRedsync)},
 		},
 	}
 }
@@ -75,11 +76,13 @@ func farRun(used, silent func(task) (locker, error)) measurement {
 			return nil, err
 		}
 		defer fresh.close()
-		for _, s := range st.(nodes)[:hung] {
-			defer s.kill() // before the clients close: they wait long for a node that hangs
-			if err := s.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-				return nil, err
-			}
+		nodes := st.(*deployment)
+		for _, s := range nodes.masters[:hung] {
+			defer s.Kill() // before the clients close: they wait long for a node that hangs
+			s.Pause()
+		}
+		if nodes.failure != nil {
+			return nil, nodes.failure
 		}
 		learning, err := timed(l, noticed)
 		if err != nil {

@@ -49,12 +49,10 @@ func (f fleet) does(w work) measurement {
 			t.Lead = max(d/5, time.Duration(f.all())*500*time.Microsecond) // enough to line up
 		}
 		if w.hot && len(f) > 1 {
-			path, remove, err := insideFile()
-			defer remove()
-			if err != nil {
+			var err error
+			if t.Inside, err = insideFile(); err != nil {
 				return nil, err
 			}
-			t.Inside = path
 		}
 		workers, end, err := f.start(st, t)
 		defer end()
@@ -65,7 +63,7 @@ func (f fleet) does(w work) measurement {
 		if err != nil {
 			return nil, err
 		}
-		return f.evaluate(results, did, t)
+		return f.evaluate(results, did, t), nil
 	}
 }
 
@@ -81,7 +79,7 @@ func (f fleet) start(st store, t task) (workers []*worker, end func(), err error
 	}
 	t.Addrs, t.Processes = st.addrs(), len(f)
 	if d, ok := st.(*deployment); ok {
-		t.Cluster, t.Set = d.set == "", d.set
+		t.Cluster, t.Set = d.cluster, d.set
 	}
 	for i, goroutines := range f {
 		t.Process, t.Goroutines = i, goroutines
@@ -127,11 +125,7 @@ func observed(st store, workers []*worker) (results []result, did spent, err err
 
 // evaluate makes a sample of what the processes did with their task, and of what the store did.
 // Where cycles may share the key, no ideal is known.
-func (f fleet) evaluate(results []result, did spent, t task) (report.Sample, error) {
-	waits, err := waitsOf(results)
-	if err != nil {
-		return nil, err
-	}
+func (f fleet) evaluate(results []result, did spent, t task) report.Sample {
 	var processes, goroutines []float64
 	var gap, section time.Duration
 	for _, r := range results {
@@ -142,7 +136,7 @@ func (f fleet) evaluate(results []result, did spent, t task) (report.Sample, err
 		gap, section = max(gap, r.Gap), max(section, r.Section)
 	}
 	cycles := floats.Sum(processes)
-	got := costs(results, waits, did, t.Library)
+	got := costs(results, waitsOf(results), did, t.Library)
 	got["cycles/s"], got["Jain of goroutines"] = cycles/t.Duration.Seconds(), jain(goroutines)
 	if section > 0 && t.Shared == 0 {
 		ideal := time.Duration(f.all()-1) * section // one section of each of the others
@@ -163,11 +157,11 @@ func (f fleet) evaluate(results []result, did spent, t task) (report.Sample, err
 			"longest without service ÷ ideal": gap.Seconds() / (float64(len(f)-1) * turn.Seconds()),
 		})
 	}
-	return got, nil
+	return got
 }
 
 // costs returns what a cycle cost and how long it waited, under the names in the tables.
-func costs(results []result, waits *hdrhistogram.Histogram, did spent, library string) report.Sample {
+func costs(results []result, waits *waits, did spent, library string) report.Sample {
 	var all, cpu, allocated, objects, bytes float64
 	for _, r := range results {
 		all += float64(r.All)
@@ -181,7 +175,7 @@ func costs(results []result, waits *hdrhistogram.Histogram, did spent, library s
 		got["allocations/cycle"], got["bytes/cycle"] = objects/allocated, bytes/allocated
 	}
 	if did.calls != nil {
-		got["commands/cycle"] = did.sent(library) / all
+		got["commands/cycle"] = float64(did.sent(library)) / all
 	}
 	if waits.TotalCount() > 0 {
 		for name, q := range map[string]float64{"lock p50 µs": 50, "lock p99 µs": 99, "lock p99.9 µs": 99.9, "lock max µs": 100} {
@@ -191,28 +185,32 @@ func costs(results []result, waits *hdrhistogram.Histogram, did spent, library s
 	return got
 }
 
-// newWaits returns a histogram of ns, from a tenth of a µs to ten minutes, within 1 %.
-func newWaits() *hdrhistogram.Histogram {
-	return hdrhistogram.New(100, (10 * time.Minute).Nanoseconds(), 2)
+// waits is a histogram of ns, from a tenth of a µs to ten minutes, within 1 %. In JSON it is as
+// HdrHistogram writes it.
+type waits struct{ *hdrhistogram.Histogram }
+
+func newWaits() *waits { return &waits{hdrhistogram.New(100, (10 * time.Minute).Nanoseconds(), 2)} }
+
+func (w *waits) add(d time.Duration) {
+	_ = w.RecordValue(d.Nanoseconds()) // nothing lasts longer than patience
+}
+
+func (w *waits) MarshalText() ([]byte, error) {
+	return w.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+}
+
+func (w *waits) UnmarshalText(text []byte) (err error) {
+	w.Histogram, err = hdrhistogram.Decode(text)
+	return err
 }
 
 // waitsOf returns the waits of all processes.
-func waitsOf(results []result) (*hdrhistogram.Histogram, error) {
+func waitsOf(results []result) *waits {
 	all := newWaits()
 	for _, r := range results {
-		h, err := hdrhistogram.Decode([]byte(r.Waits))
-		if err != nil {
-			return nil, err
-		}
-		all.Merge(h)
+		all.Merge(r.Waits.Histogram)
 	}
-	return all, nil
-}
-
-// encoded returns a histogram as text.
-func encoded(waits *hdrhistogram.Histogram) (string, error) {
-	text, err := waits.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
-	return string(text), err
+	return all
 }
 
 // jain returns Jain's index of fairness, (Σx)² / n·Σx²: 1 if all shares are equal, 1/n if one

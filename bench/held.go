@@ -26,8 +26,8 @@ const (
 // own to each node, 64 calls at a time. Bytes are heap and stacks that came with the leases,
 // including their keys and owners; of Java only the heap. Calls, renewals and CPU of the server
 // are those of one node.
-func held(name string, leases int, length time.Duration, nodes int, libraries ...string) workload {
-	return workload{name, each(libraries, nodes, func(st store, library string, d time.Duration) (report.Sample, error) {
+func held(name string, leases int, length time.Duration, start func(*starter) *deployment, libraries ...string) workload {
+	return workload{name, each(libraries, start, func(st store, library string, d time.Duration) (report.Sample, error) {
 		interval := length / 3
 		intervals := max(1, int(math.Round(float64(heldTime*d)/float64(interval))))
 		t := task{Role: "keep", Library: library, Count: leases, Lease: length, Duration: time.Duration(intervals) * interval}
@@ -41,7 +41,7 @@ func held(name string, leases int, length time.Duration, nodes int, libraries ..
 			return nil, err
 		}
 		nodes := float64(len(st.addrs()))
-		renewals, calls := (did.calls["pexpire"]+did.calls["pexpireat"])/nodes, did.calls["evalsha"]/nodes
+		renewals, calls := float64(did.calls["pexpire"]+did.calls["pexpireat"])/nodes, float64(did.calls["evalsha"])/nodes
 		got := report.Sample{
 			"client CPU µs/renewal":           results[0].CPU / renewals * 1e6,
 			"server CPU µs/renewal":           did.cpu / nodes / renewals * 1e6,
@@ -51,12 +51,14 @@ func held(name string, leases int, length time.Duration, nodes int, libraries ..
 			"longest script ms":               did.longest,
 		}
 		maps.Copy(got, results[0].Figures)
-		if s, ok := st.(*server); ok {
-			left, err := s.do("DBSIZE").AsInt64()
-			if err == nil && left < int64(leases) {
-				err = fmt.Errorf("%w: of %d leases %d were lost", errIncomplete, leases, int64(leases)-left)
+		if start == nil {
+			size, err := st.(*deployment).masters[0].TryDo("DBSIZE")
+			if err != nil {
+				return got, err
 			}
-			return got, err
+			if left, err := size.AsInt64(); err != nil || left < int64(leases) {
+				return got, fmt.Errorf("%w: of %d leases %d were lost", errIncomplete, leases, int64(leases)-left)
+			}
 		}
 		return got, nil
 	})}

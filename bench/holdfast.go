@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/election"
 	"github.com/holdfast-go/holdfast/multilock"
+	"github.com/holdfast-go/holdfast/rwlock"
 	"github.com/holdfast-go/holdfast/scripts"
 	"github.com/holdfast-go/holdfast/semaphore"
 )
@@ -27,26 +28,12 @@ type anyKind interface {
 }
 
 // newOurs makes a locker of one lock kind for a task.
-type newOurs func(clients []rueidis.Client, t task) (anyKind, error)
+type newOurs func(clients []rueidis.Client, t task, lease holdfast.Option) (anyKind, error)
 
 // newOf makes one on one Redis, with the New of its package.
 func newOf[L anyKind](open func(rueidis.Client, ...holdfast.Option) (L, error), opts ...holdfast.Option) newOurs {
-	return func(clients []rueidis.Client, t task) (anyKind, error) {
-		return open(clients[0], append(opts, holdfast.WithLease(t.lease()))...)
-	}
-}
-
-// newReadWrite makes one whose readers have a Locker of their own.
-func newReadWrite[R holdfast.Locker, L interface {
-	anyKind
-	RLocker() R
-}](open func(rueidis.Client, ...holdfast.Option) (L, error)) newOurs {
-	return func(clients []rueidis.Client, t task) (anyKind, error) {
-		l, err := open(clients[0], holdfast.WithLease(t.lease()))
-		if err != nil {
-			return nil, err
-		}
-		return readWrite{l, l.RLocker()}, nil
+	return func(clients []rueidis.Client, _ task, lease holdfast.Option) (anyKind, error) {
+		return open(clients[0], append(opts, lease)...)
 	}
 }
 
@@ -56,19 +43,27 @@ type readWrite struct {
 	readers holdfast.Locker
 }
 
+func newReadWrite(clients []rueidis.Client, _ task, lease holdfast.Option) (anyKind, error) {
+	l, err := rwlock.New(clients[0], lease)
+	if err != nil {
+		return nil, err
+	}
+	return readWrite{l, l.RLocker()}, nil
+}
+
 // newSemaphore makes one with as many permits as the task has room.
-func newSemaphore(clients []rueidis.Client, t task) (anyKind, error) {
-	return semaphore.New(clients[0], int(t.room()), holdfast.WithLease(t.lease()))
+func newSemaphore(clients []rueidis.Client, t task, lease holdfast.Option) (anyKind, error) {
+	return semaphore.New(clients[0], int(t.room()), lease)
 }
 
 // newMultilock makes no call.
-func newMultilock(clients []rueidis.Client, t task) (anyKind, error) {
-	return multilock.New(clients, holdfast.WithLease(t.lease()))
+func newMultilock(clients []rueidis.Client, _ task, lease holdfast.Option) (anyKind, error) {
+	return multilock.New(clients, lease)
 }
 
 // newMultilockWithVotes also gives fresh nodes their vote.
-func newMultilockWithVotes(clients []rueidis.Client, t task) (anyKind, error) {
-	l, err := multilock.New(clients, holdfast.WithLease(t.lease()))
+func newMultilockWithVotes(clients []rueidis.Client, _ task, lease holdfast.Option) (anyKind, error) {
+	l, err := multilock.New(clients, lease)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +90,7 @@ func openOurs(t task, open newOurs) (_ locker, err error) {
 		}
 		l.clients = append(l.clients, client)
 	}
-	if l.locker, err = open(l.clients, t); err != nil {
+	if l.locker, err = open(l.clients, t, holdfast.WithLease(t.lease())); err != nil {
 		return nil, err
 	}
 	l.readers = l.locker

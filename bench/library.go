@@ -9,7 +9,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/rlock"
-	"github.com/holdfast-go/holdfast/rwlock"
 )
 
 // locker is one client of a library, or of a floor.
@@ -21,45 +20,36 @@ type locker interface {
 	close()
 }
 
-// trier is a locker that can try without waiting.
-type trier interface {
-	locker
-	try(key string) (got bool, err error)
-}
-
-// sharer is a locker that also has cycles which others of these share the key with.
-type sharer interface {
-	locker
-	share(key string) func(inside func()) error
-}
-
-// elector is a locker that can also elect a leader.
-type elector interface {
-	locker
-	// campaign returns a function that waits until it leads group, calls inside and resigns.
-	campaign(group string) func(inside func()) error
-}
+// What only some lockers can do.
+type (
+	// trier tries without waiting.
+	trier interface {
+		try(key string) (got bool, err error)
+	}
+	// sharer also has cycles which others of these share the key with.
+	sharer interface {
+		share(key string) func(inside func()) error
+	}
+	// elector elects a leader: campaign returns a function that waits until it leads group, calls inside and resigns.
+	elector interface {
+		campaign(group string) func(inside func()) error
+	}
+	// keeper holds many keys, and renews them.
+	keeper interface {
+		keep(key string) (kept, error)
+	}
+	// ender has waits that end with the load only if over is called.
+	ender interface{ over() }
+)
 
 // candidate is a locker whose cycles are terms.
-type candidate struct{ elector }
+type candidate struct{ locker }
 
-func (c candidate) cycle(group string) func(func()) error { return c.campaign(group) }
-
-// keeper is a locker that can hold many keys, and renews them.
-type keeper interface {
-	locker
-	keep(key string) (kept, error)
-}
+func (c candidate) cycle(group string) func(func()) error { return c.locker.(elector).campaign(group) }
 
 // kept is a key that is held.
 type kept interface {
 	Err() error // why it was lost, if it was
-}
-
-// ender is a locker whose waits end with the load only if over is called.
-type ender interface {
-	locker
-	over()
 }
 
 // library is what is measured. Each has a file that declares it.
@@ -76,7 +66,7 @@ type library struct {
 
 	// server returns the command of what the library has instead of a Redis, and ready
 	// returns nil once that answers.
-	server func(dir, addr string) (*exec.Cmd, error)
+	server func(s *starter, addr string) *exec.Cmd
 	ready  func(addr string) error
 
 	running *daemon // of server; guarded by daemons
@@ -91,7 +81,7 @@ var libraries = map[string]*library{
 	"fair, no handover":   oursLibrary(newOf(fair.New, holdfast.WithLocalHandover(0))),
 	"multilock":           oursLibrary(newMultilockWithVotes),
 	"semaphore":           oursLibrary(newSemaphore),
-	"rwlock":              oursLibrary(newReadWrite(rwlock.New)),
+	"rwlock":              oursLibrary(newReadWrite),
 
 	"floor":              {open: openFloor, inner: ourCommands},
 	"floor of SET":       {open: openSetFloor, inner: []string{"get", "del"}},

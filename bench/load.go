@@ -5,15 +5,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
 const (
@@ -50,29 +47,24 @@ func (w load) pass() {
 
 // tally is what a load did.
 type tally struct {
-	cycles int                     // whose section began in time
-	led    int                     // whose section began in the lead
-	all    int                     // both, and those under way at the end
-	shares []int                   // cycles of each goroutine
-	waits  *hdrhistogram.Histogram // ns from asking to having the lock
-	held   time.Duration           // sum of the sections in time
-	gap    time.Duration           // longest time without a section
-	allocs allocations             // of all cycles except those of the lead
+	result
+	led  int           // cycles whose section began in the lead
+	held time.Duration // sum of the sections in time
 }
 
 // allocations are what this process has allocated.
-type allocations struct{ objects, bytes uint64 }
+type allocations struct{ Objects, Bytes uint64 }
 
 func allocatedSince(before allocations) allocations {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return allocations{m.Mallocs - before.objects, m.TotalAlloc - before.bytes}
+	return allocations{m.Mallocs - before.Objects, m.TotalAlloc - before.Bytes}
 }
 
 // run puts the load on l for d, after its lead. The cycles that are still under way end with
 // an empty section.
 func (w load) run(l locker, d time.Duration) (tally, error) {
-	r := &loadRun{load: w, begin: make(chan struct{}), total: tally{waits: newWaits()}}
+	r := &loadRun{load: w, begin: make(chan struct{}), total: tally{result: result{Waits: newWaits()}}}
 	if r.inside == nil {
 		r.inside = new(atomic.Int64)
 	}
@@ -86,7 +78,7 @@ func (w load) run(l locker, d time.Duration) (tally, error) {
 		if s, ok := l.(sharer); ok && w.Shared > 0 {
 			shared = s.share(w.key(i))
 		}
-		mine := &tally{waits: newWaits()}
+		mine := &tally{result: result{Waits: newWaits()}}
 		group.Go(func() { r.worker(alone, shared, mine) })
 	}
 	r.last = time.Now()
@@ -105,11 +97,11 @@ func (w load) run(l locker, d time.Duration) (tally, error) {
 	if err := finish(d+time.Duration(w.Goroutines)*time.Millisecond, &group); err != nil {
 		return tally{}, err
 	}
-	r.total.allocs = allocatedSince(before)
+	r.total.allocations = allocatedSince(before)
 	if w.gaps {
-		r.total.gap = max(r.gap, started.Add(d).Sub(r.last))
+		r.total.Gap = max(r.gap, started.Add(d).Sub(r.last))
 	}
-	if w.Hot && w.blind && r.count != r.total.all {
+	if w.Hot && w.blind && r.count != r.total.All {
 		r.fail(errBroken)
 	}
 	return r.total, r.failure
@@ -193,17 +185,17 @@ func (r *loadRun) worker(alone, shared func(func()) error, mine *tally) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.total.cycles += mine.cycles
+	r.total.Cycles += mine.Cycles
 	r.total.led += mine.led
-	r.total.all += mine.all
-	r.total.shares = append(r.total.shares, mine.cycles)
-	r.total.waits.Merge(mine.waits)
+	r.total.All += mine.All
+	r.total.Shares = append(r.total.Shares, mine.Cycles)
+	r.total.Waits.Merge(mine.Waits.Histogram)
 	r.total.held += mine.held
 }
 
 // section is what runs under the lock. It takes a share of the room inside.
 func (r *loadRun) section(mine *tally, asked time.Time, share int64) {
-	mine.all++
+	mine.All++
 	switch {
 	case !r.Hot:
 	case r.blind:
@@ -219,7 +211,7 @@ func (r *loadRun) section(mine *tally, asked time.Time, share int64) {
 	if !r.blind {
 		had = time.Now()
 		if counts { // also for those that still wait at the end: the longest waits are among them
-			_ = mine.waits.RecordValue(had.Sub(asked).Nanoseconds()) // nothing lasts longer than patience
+			mine.Waits.add(had.Sub(asked))
 		}
 	}
 	if r.over.Load() {
@@ -231,7 +223,7 @@ func (r *loadRun) section(mine *tally, asked time.Time, share int64) {
 		end = time.Now()
 	}
 	if counts {
-		mine.cycles++
+		mine.Cycles++
 		mine.held += end.Sub(had)
 	} else {
 		mine.led++
@@ -271,41 +263,38 @@ func prepareLoad(t task) (job, error) {
 // measure works for the task's time. Where a handover may be quicker than a look at the
 // clock, as with one key and empty sections in one process, a second, shorter run gives the
 // waits.
-func (w load) measure(l locker) (r result, err error) {
+func (w load) measure(l locker) (result, error) {
 	w.blind = w.Hot && w.Section == 0 && !w.gaps && w.Shared == 0
 	t, err := w.run(l, w.Duration)
 	if err != nil {
-		return r, err
+		return result{}, err
 	}
-	var timed tally
-	waits := t.waits
+	t.Allocated, t.Section = t.All-t.led, t.held/time.Duration(max(t.Cycles, 1))
 	if _, once := l.(ender); w.blind && !once { // of one that runs once, the waits stay unknown
 		w.blind = false
-		if timed, err = w.run(l, w.Duration/2); err != nil {
-			return r, err
+		timed, err := w.run(l, w.Duration/2)
+		if err != nil {
+			return result{}, err
 		}
-		waits = timed.waits
+		t.All, t.Waits = t.All+timed.All, timed.Waits
 	}
-	text, err := encoded(waits)
-	return result{
-		Cycles: t.cycles, All: t.all + timed.all, Shares: t.shares, Gap: t.gap, Section: t.held / time.Duration(max(t.cycles, 1)),
-		Waits: text, Allocated: t.all - t.led, Objects: t.allocs.objects, Bytes: t.allocs.bytes,
-	}, err
+	return t.result, nil
 }
 
 // insideSize is the size of a number that processes share, in bytes.
 const insideSize = 8
 
 // insideFile makes a file in which processes count the sections that have begun and not ended.
-// It may be removed when all of them have mapped it.
-func insideFile() (path string, remove func(), err error) {
-	dir, err := memoryDir()
-	path = filepath.Join(dir, "inside")
-	remove = func() { _ = os.RemoveAll(dir) } // if that fails, the system removes the few bytes
-	if err == nil {
-		err = os.WriteFile(path, make([]byte, insideSize), 0o600)
+func insideFile() (path string, err error) {
+	dir, err := filesDir()
+	if err != nil {
+		return "", err
 	}
-	return path, remove, err
+	f, err := os.CreateTemp(dir, "inside-")
+	if err != nil {
+		return "", err
+	}
+	return f.Name(), errors.Join(f.Truncate(insideSize), f.Close())
 }
 
 // mapCount maps the number in a file, which processes share until they end.

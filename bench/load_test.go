@@ -63,10 +63,10 @@ func TestBrokenExclusionIsFound(t *testing.T) {
 // Of a kind whose readers have a locker of their own, cycles that share the key use that.
 func TestReadersHaveTheirLocker(t *testing.T) {
 	s := emptyServer(t)
-	l, err := openOurs(task{Addrs: s.addrs()}, newReadWrite(func(client rueidis.Client, opts ...holdfast.Option) (forWriters, error) {
-		l, err := rlock.New(client, opts...)
-		return forWriters{l}, err
-	}))
+	l, err := openOurs(task{Addrs: s.addrs()}, func(clients []rueidis.Client, _ task, lease holdfast.Option) (anyKind, error) {
+		l, err := rlock.New(clients[0], lease)
+		return readWrite{l, noReaders{}}, err
+	})
 	require.NoError(t, err)
 	defer l.close()
 	_, err = load{task: task{Goroutines: 1, Hot: true, Shared: 100}}.run(l, time.Minute)
@@ -75,11 +75,7 @@ func TestReadersHaveTheirLocker(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// forWriters is a kind whose readers always fail.
-type forWriters struct{ anyKind }
-
-func (forWriters) RLocker() noReaders { return noReaders{} }
-
+// noReaders are readers that always fail.
 type noReaders struct{ holdfast.Locker }
 
 func (noReaders) Lock(context.Context, string, ...holdfast.LockOption) (*holdfast.Lease, error) {
@@ -93,10 +89,10 @@ func TestLeadIsNotMeasured(t *testing.T) {
 		got, err := w.run(open{}, 50*time.Millisecond)
 		require.NoError(t, err)
 		require.Positive(t, got.led)
-		require.Positive(t, got.cycles)
-		require.GreaterOrEqual(t, got.all, got.led+got.cycles)
-		require.LessOrEqual(t, got.waits.TotalCount(), int64(got.all-got.led))
-		require.Equal(t, []int{got.cycles}, got.shares)
+		require.Positive(t, got.Cycles)
+		require.GreaterOrEqual(t, got.All, got.led+got.Cycles)
+		require.LessOrEqual(t, got.Waits.TotalCount(), int64(got.All-got.led))
+		require.Equal(t, []int{got.Cycles}, got.Shares)
 	})
 }
 

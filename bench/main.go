@@ -22,7 +22,9 @@ func main() {
 	if runAgent() {
 		return
 	}
-	os.Exit(command(os.Args[1:], os.Stdout, os.Stderr))
+	status := command(os.Args[1:], os.Stdout, os.Stderr)
+	removeFiles()
+	os.Exit(status)
 }
 
 // The folders of the results. Those of a whole run are kept.
@@ -160,7 +162,8 @@ func (o order) measure(out, log io.Writer) error {
 	ctx, over := signal.NotifyContext(always, os.Interrupt, syscall.SIGTERM)
 	defer over()
 	defer context.AfterFunc(ctx, func() {
-		stopOwnServers() // they leave no files
+		stopOwnServers()
+		removeFiles()
 		os.Exit(130)
 	})()
 	for _, left := range o.leftOut {

@@ -118,6 +118,7 @@ func TestRun(t *testing.T) {
 	text, err := os.ReadFile(table)
 	require.NoError(t, err)
 	require.Contains(t, string(text), out.String(), "what is printed is what is kept")
+	require.Contains(t, out.String(), " p50 µs |", "processes say how long they waited")
 	require.NoError(t, os.Remove(table))
 	require.Equal(t, 0, command([]string{"-redraw", "-out", dir}, io.Discard, &told), told.String())
 	again, err := os.ReadFile(table)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"runtime"
@@ -47,36 +46,12 @@ func (p *process) launch() error {
 		}
 		close(p.done)
 	}()
-	if err := <-started; err != nil {
-		return fmt.Errorf("%w: %w", errNotStarted, err)
-	}
-	return nil
+	return <-started
 }
 
-// serve starts a server and returns when ready no longer fails.
-func serve(cmd *exec.Cmd, ready func() error) (*process, error) {
-	p := &process{cmd: cmd}
-	cmd.Stdout, cmd.Stderr = &p.log, &p.log
-	if err := p.launch(); err != nil {
-		return nil, err
-	}
-	for limit := time.Now().Add(2 * patience); ; time.Sleep(5 * time.Millisecond) {
-		err := ready()
-		switch {
-		case err == nil:
-			return p, nil
-		case p.ended():
-			return nil, p.notStarted(errEnded)
-		case time.Now().After(limit):
-			return nil, p.notStarted(err)
-		}
-	}
-}
-
-// notStarted kills the process and returns an error with the last lines of its log.
-func (p *process) notStarted(why error) error {
-	p.kill()
-	return fmt.Errorf("%w: %s: %w; its log:\n%s", errNotStarted, p.cmd.Path, why, tail(p.log.String()))
+// withLog returns an error with the last lines of the log of a process that has ended.
+func (p *process) withLog(why error) error {
+	return fmt.Errorf("%s: %w; its log:\n%s", p.cmd.Path, why, tail(p.log.String()))
 }
 
 // tail returns the last lines of a text.
@@ -100,24 +75,11 @@ func (p *process) kill() {
 	<-p.done
 }
 
-// freePort returns a port that is probably free. It lies below those of redistest, which tests beside
-// use, and those that systems give to outgoing connections.
-func freePort() string { return strconv.Itoa(10000 + rand.IntN(2000)) }
-
-// memoryDir makes a directory in memory if the system has a place for it, so that no disk
-// slows anything down.
-func memoryDir() (string, error) {
-	if dir, err := os.MkdirTemp("/dev/shm", "holdfast-bench-"); err == nil {
-		return dir, nil
-	}
-	return os.MkdirTemp("", "holdfast-bench-")
-}
-
-// daemon is a server that is not a Redis, with its files in a directory of its own.
+// daemon is a server that is not a Redis.
 type daemon struct {
+	*starter
 	*process
 	addr string
-	dir  string
 	used float64 // processor time at the mark, in seconds
 }
 
@@ -148,12 +110,6 @@ func (d *daemon) cpu() float64 {
 	return (user + system) / ticks
 }
 
-// stop kills the server and removes its files.
-func (d *daemon) stop() {
-	d.kill()
-	_ = os.RemoveAll(d.dir)
-}
-
 // daemons guards the running servers of all libraries.
 var daemons sync.Mutex
 
@@ -163,29 +119,36 @@ func (l *library) ownServer() (store, error) {
 	daemons.Lock()
 	defer daemons.Unlock()
 	for try := 0; try < 2 && l.running == nil && (try > 0 || l.failed == nil); try++ { // again, as the port may have been taken
-		l.running, l.failed = l.start()
+		l.running, l.failed = deploy(l.start)
 	}
-	if l.failed != nil {
-		return nil, l.failed
-	}
-	return l.running, nil
+	return l.running, l.failed
 }
 
-func (l *library) start() (*daemon, error) {
-	dir, err := memoryDir()
-	if err != nil {
-		return nil, err
+// start returns when ready no longer fails.
+func (l *library) start(s *starter) *daemon {
+	d := &daemon{starter: s, addr: "127.0.0.1:" + freePort(s)}
+	d.process = &process{cmd: l.server(s, d.addr)}
+	d.cmd.Stdout, d.cmd.Stderr = &d.log, &d.log
+	if err := d.launch(); err != nil {
+		s.Fatal(err)
 	}
-	d := &daemon{addr: "127.0.0.1:" + freePort(), dir: dir}
-	cmd, err := l.server(dir, d.addr)
-	if err == nil {
-		d.process, err = serve(cmd, func() error { return l.ready(d.addr) })
+	s.Cleanup(d.kill)
+	for limit := time.Now().Add(2 * patience); ; time.Sleep(5 * time.Millisecond) {
+		err := l.ready(d.addr)
+		if err == nil {
+			return d
+		}
+		if d.ended() {
+			s.Fatal(d.withLog(errEnded))
+		}
+		if time.Now().After(limit) {
+			d.kill()
+			s.Fatal(d.withLog(err))
+		}
 	}
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	return d, nil
 }
+
+func freePort(s *starter) string { return strconv.Itoa(redistest.FreePort(s)) }
 
 // abandon stops the library's own server, if there is one. After a failure, what was left
 // there would disturb the next measurement, which gets a new server.

@@ -45,7 +45,7 @@ var (
 
 // workload measures how long the first waiter waits after something broke.
 func (b breakage) workload(libraries ...string) workload {
-	return workload{b.name, each(libraries, 0, func(st store, library string, _ time.Duration) (report.Sample, error) {
+	return workload{b.name, each(libraries, nil, func(st store, library string, _ time.Duration) (report.Sample, error) {
 		took, err := b.run(st, library)
 		return report.Sample{"ms until the waiter has it": ms(took)}, err
 	})}
@@ -125,7 +125,7 @@ func cut(st store, library string, holding *worker) (time.Time, error) {
 		kinds = append(kinds, "normal") // that brings its invalidations
 	}
 	for _, kind := range kinds {
-		if err := st.(*server).do("CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes").Error(); err != nil {
+		if _, err := st.(*deployment).masters[0].TryDo("CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes"); err != nil {
 			return time.Time{}, err
 		}
 	}
@@ -134,7 +134,7 @@ func cut(st store, library string, holding *worker) (time.Time, error) {
 
 // restart makes Redis lose everything. The holder does not react.
 func restart(st store, _ string, _ *worker) (time.Time, error) {
-	err := st.(*server).restart()
+	err := st.(*deployment).restart()
 	return time.Now(), err
 }
 

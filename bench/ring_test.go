@@ -49,13 +49,13 @@ func testRing(t *testing.T, queue bool) {
 	}
 	require.Len(t, visits, count*goroutines*laps)
 	calls := len(visits)
-	require.InDelta(t, calls, did.calls["publish"], 0)
+	require.Equal(t, calls, did.calls["publish"])
 	if queue {
-		require.InDelta(t, calls, did.calls["lpop"], 0)
-		require.InDelta(t, calls, did.calls["rpush"], 0)
+		require.Equal(t, calls, did.calls["lpop"])
+		require.Equal(t, calls, did.calls["rpush"])
 		calls *= 2
 	}
-	require.InDelta(t, calls, did.calls["evalsha"], 0)
+	require.Equal(t, calls, did.calls["evalsha"])
 }
 
 // The wait for the token ends without a section when the load is over, or the ring is closed.

@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"github.com/holdfast-go/holdfast/bench/report"
 )
 
@@ -35,7 +33,7 @@ const (
 // A wait begins when the customer is due, so that a stall counts in full for each customer
 // that it held up (no coordinated omission). Costs are those of all rates together.
 func sale(libraries ...string) workload {
-	return workload{fmt.Sprintf("flash sale/%d keys × %v", saleKeys, saleSection), each(libraries, 0, sell)}
+	return workload{fmt.Sprintf("flash sale/%d keys × %v", saleKeys, saleSection), each(libraries, nil, sell)}
 }
 
 // sell raises the rate. Each lasts for half of d.
@@ -54,10 +52,7 @@ func sell(st store, library string, d time.Duration) (report.Sample, error) {
 				return err
 			}
 			all = append(all, results...)
-			waits, err := waitsOf(results)
-			if err != nil {
-				return err
-			}
+			waits := waitsOf(results)
 			p99 := float64(waits.ValueAtQuantile(99)) / 1e6
 			if rate == saleFirst {
 				rates["p99 ms at the first rate"] = p99
@@ -79,21 +74,19 @@ func sell(st store, library string, d time.Duration) (report.Sample, error) {
 
 func prepareSale(t task) (job, error) {
 	l, err := t.openWarm()
-	return func(rate float64) (r result, err error) {
+	return func(rate float64) (result, error) {
 		day := &saleDay{locker: l, waits: newWaits()}
 		before := allocatedSince(allocations{})
 		served, err := day.open(rate, t.Duration)
 		allocs := allocatedSince(before)
 		day.mu.Lock()
 		defer day.mu.Unlock()
-		if err != nil {
-			return r, err
-		}
-		r.All, r.Allocated, r.Objects, r.Bytes = int(day.waits.TotalCount()), int(day.waits.TotalCount()), allocs.objects, allocs.bytes
+		customers := int(day.waits.TotalCount())
+		r := result{All: customers, Allocated: customers, allocations: allocs}
+		r.Waits = waitsOf([]result{{Waits: day.waits}}) // a copy: some may still wait
 		if !served {
 			r.Figures = report.Sample{waitLeft: float64(day.crowd.Load())}
 		}
-		r.Waits, err = encoded(day.waits)
 		return r, err
 	}, err
 }
@@ -106,8 +99,8 @@ type saleDay struct {
 	group  sync.WaitGroup
 
 	mu      sync.Mutex
-	waits   *hdrhistogram.Histogram // guarded by mu
-	failure error                   // guarded by mu
+	waits   *waits // guarded by mu
+	failure error  // guarded by mu
 }
 
 // open lets customers come for d. It returns false if more waited than saleCrowd allows.
@@ -148,7 +141,7 @@ func (r *saleDay) customer(key int, due time.Time) {
 		r.inside[key].Store(false)
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		_ = r.waits.RecordValue(had.Nanoseconds()) // nothing lasts longer than patience
+		r.waits.add(had)
 	})
 	r.crowd.Add(-1)
 	if err != nil {

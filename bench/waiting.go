@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"github.com/holdfast-go/holdfast/bench/report"
 )
 
@@ -30,7 +28,7 @@ const (
 // before, as callers have, so that stacks of 4 KiB are compared. Of Java it is the heap alone,
 // less that of parked threads.
 func waiting(name string, waiters, times int, libraries ...string) workload {
-	return workload{name, each(libraries, 0, func(st store, library string, d time.Duration) (report.Sample, error) {
+	return workload{name, each(libraries, nil, func(st store, library string, d time.Duration) (report.Sample, error) {
 		return wait(st, library, waiters, time.Duration(times)*d)
 	})}
 }
@@ -61,16 +59,12 @@ func wait(st store, library string, waiters int, d time.Duration) (report.Sample
 	}
 	got := results[0].Figures
 	if before.calls != nil {
-		got["commands/s"] = before.sent(library) / d.Seconds()
+		got["commands/s"] = float64(before.sent(library)) / d.Seconds()
 	}
 	if left := got[waitLeft]; left > 0 {
 		return got, fmt.Errorf("%w: %.0f of %d waiters had not had the key %v after its release", errIncomplete, left, waiters, t.Duration)
 	}
-	waits, err := waitsOf(results)
-	if err != nil {
-		return nil, err
-	}
-	maps.Copy(got, costs(results, waits, did, library))
+	maps.Copy(got, costs(results, waitsOf(results), did, library))
 	got["cycles/s"] = float64(results[0].All) / got["ms to serve all"] * 1e3
 	return got, nil
 }
@@ -84,8 +78,8 @@ type waitJob struct {
 	group      sync.WaitGroup
 
 	mu       sync.Mutex
-	released time.Time               // guarded by mu
-	waits    *hdrhistogram.Histogram // ns from released to having the key; guarded by mu
+	released time.Time // guarded by mu
+	waits    *waits    // from released to having the key; guarded by mu
 }
 
 func prepareWait(t task) (job, error) {
@@ -136,7 +130,7 @@ func (j *waitJob) ask(cycles []func(func()) error, settle time.Duration) {
 func (j *waitJob) served() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	_ = j.waits.RecordValue(time.Since(j.released).Nanoseconds()) // nothing lasts longer than patience
+	j.waits.add(time.Since(j.released))
 }
 
 // work unlocks the key.
@@ -150,8 +144,7 @@ func (j *waitJob) work(float64) (r result, err error) {
 	}
 	unserved := finish(j.Duration-patience, &j.group)
 	took := time.Since(j.released)
-	allocs := allocatedSince(before)
-	r.Objects, r.Bytes, r.All, r.Allocated = allocs.objects, allocs.bytes, j.Count+1, j.Count+1
+	r.allocations, r.All, r.Allocated = allocatedSince(before), j.Count+1, j.Count+1
 	r.Figures = report.Sample{
 		"bytes/waiter":       j.each.heap - j.bare.heap + max(j.each.stacks-j.bare.stacks, 0), // below 0, only the runtime's caches differ
 		"heap bytes/waiter":  j.each.heap - j.bare.heap,
@@ -163,7 +156,7 @@ func (j *waitJob) work(float64) (r result, err error) {
 		return r, nil
 	}
 	r.Figures["ms to serve all"] = ms(took)
-	r.Waits, err = encoded(j.waits)
+	r.Waits = j.waits
 	close(j.errs)
 	for failed := range j.errs {
 		err = errors.Join(err, failed)

@@ -106,7 +106,8 @@ func (w *worker) hear() (r result, err error) {
 	case err != nil && late:
 		err = fmt.Errorf("killed, as it took longer than %v: %w", w.limit, err)
 	case err != nil && !w.ready:
-		err = w.notStarted(err)
+		w.kill()
+		err = fmt.Errorf("%w: %w", errNotStarted, w.withLog(err))
 	case err == nil && r.Failure != "":
 		err = errors.New(r.Failure)
 	}

@@ -47,9 +47,8 @@ func TestJavaWithoutExclusion(t *testing.T) {
 	needRival(t, "Redisson")
 	defer stopJava()
 	s := emptyServer(t)
-	path, remove, err := insideFile()
+	path, err := insideFile()
 	require.NoError(t, err)
-	defer remove()
 	count, err := mapCount(path)
 	require.NoError(t, err)
 	for _, c := range []struct {

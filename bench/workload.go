@@ -7,9 +7,10 @@ import (
 	"maps"
 	"math"
 	"os"
-	"strconv"
 	"strings"
 	"time"
+
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/holdfast-go/holdfast/bench/report"
 )
@@ -27,14 +28,14 @@ type measurement func(st store, library string, d time.Duration) (report.Sample,
 type subject struct {
 	name    string
 	library string
-	nodes   int // how many servers it needs of its own; 0: the one of the workload, or the library's own
+	start   func(*starter) *deployment // the servers that it needs for itself; nil: the one of the workload, or the library's own
 	run     measurement
 }
 
 // each returns libraries as subjects that do the same work.
-func each(libraries []string, nodes int, run measurement) (all []subject) {
+func each(libraries []string, start func(*starter) *deployment, run measurement) (all []subject) {
 	for _, name := range libraries {
-		all = append(all, subject{name, name, nodes, run})
+		all = append(all, subject{name, name, start, run})
 	}
 	return all
 }
@@ -54,11 +55,11 @@ func (w workload) measure(rounds int, d time.Duration, log io.Writer) (m report.
 	for _, s := range w.subjects {
 		m.Subjects = append(m.Subjects, s.name)
 	}
-	on, err := startServer()
+	on, err := deploy(independent(1))
 	if err != nil {
 		return m, fmt.Errorf("%s: %w", w.name, err)
 	}
-	defer func() { on.stop() }()
+	defer on.stop()
 	var failures []error
 	for i := range rounds {
 		r := make(report.Round)
@@ -91,11 +92,11 @@ func (w workload) measure(rounds int, d time.Duration, log io.Writer) (m report.
 
 // undisturbed measures again what the machine's host has disturbed. It returns how much time
 // the host took during the last try.
-func (s subject) undisturbed(on *server, d time.Duration) (got report.Sample, stolen float64, err error) {
+func (s subject) undisturbed(on *deployment, d time.Duration) (got report.Sample, stolen float64, err error) {
 	for range maxTries {
 		before := spentSoFar()
 		got, err = s.measure(on, d)
-		if stolen = spentSoFar().stolenSince(before); err != nil || stolen <= maxStolen {
+		if stolen = spentSoFar().stolenSince(before); err != nil || stolen <= report.MaxStolen {
 			break
 		}
 	}
@@ -103,18 +104,18 @@ func (s subject) undisturbed(on *server, d time.Duration) (got report.Sample, st
 }
 
 // measure does the work once, on the store that the subject needs.
-func (s subject) measure(on *server, d time.Duration) (report.Sample, error) {
+func (s subject) measure(on *deployment, d time.Duration) (report.Sample, error) {
 	if err := on.empty(); err != nil {
 		return nil, err
 	}
 	var st store = on
-	if s.nodes > 0 {
-		all, err := startNodes(s.nodes)
+	if s.start != nil {
+		own, err := deploy(s.start)
 		if err != nil {
 			return nil, err
 		}
-		defer all.stop()
-		st = all
+		defer own.stop()
+		st = own
 	} else if l := libraries[s.library]; l != nil && l.server != nil {
 		own, err := l.ownServer()
 		if err != nil {
@@ -125,13 +126,8 @@ func (s subject) measure(on *server, d time.Duration) (report.Sample, error) {
 	return s.run(st, s.library, d)
 }
 
-const (
-	// maxStolen is the share of the processors' time that the host of a virtual machine may
-	// take for others during a measurement. If it takes more, the measurement is repeated.
-	maxStolen = 0.03
-	// maxTries is how often a measurement is made at most. The last one counts.
-	maxTries = 3
-)
+// maxTries is how often a measurement is made at most. The last one counts.
+const maxTries = 3
 
 // processors is how their time was spent since the machine was started, in ticks, as far as
 // the system says.
@@ -146,19 +142,12 @@ var spentSoFar = func() processors {
 
 // processorsOf reads the first line of /proc/stat: user, nice, system, idle, iowait, irq,
 // softirq, steal, and what is in the first two already. (proc(5))
-func processorsOf(line string) (p processors) {
-	fields := strings.Fields(line)
-	if len(fields) < 9 || fields[0] != "cpu" {
-		return p
+func processorsOf(line string) processors {
+	var t [8]float64
+	if _, err := fmt.Sscanf(line, "cpu %f %f %f %f %f %f %f %f", &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6], &t[7]); err != nil {
+		return processors{}
 	}
-	for _, field := range fields[1:9] {
-		ticks, err := strconv.ParseFloat(field, 64)
-		if err != nil {
-			return processors{}
-		}
-		p.all, p.stolen = p.all+ticks, ticks
-	}
-	return p
+	return processors{stolen: t[7], all: floats.Sum(t[:])}
 }
 
 // stolenSince returns the share that was stolen; 0 where it is not known.

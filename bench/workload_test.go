@@ -3,11 +3,9 @@ package main
 import (
 	"errors"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
@@ -23,10 +21,10 @@ func TestServerThatDoesNotStart(t *testing.T) {
 	var where string
 	starts := 0
 	libraries["none"] = &library{
-		server: func(dir, _ string) (*exec.Cmd, error) {
+		server: func(s *starter, _ string) *exec.Cmd {
 			starts++
-			where = dir
-			return exec.Command("sh", "-c", "echo no room; exit 1"), nil
+			where = s.TempDir()
+			return exec.Command("sh", "-c", "echo no room; exit 1")
 		},
 		ready: func(string) error { return errors.New("not yet") },
 	}
@@ -49,9 +47,9 @@ func TestServerThatEnds(t *testing.T) {
 	needServer(t)
 	starts := 0
 	libraries["etcd"] = &library{
-		server: func(string, string) (*exec.Cmd, error) {
+		server: func(*starter, string) *exec.Cmd {
 			starts++
-			return exec.Command("sleep", "60"), nil
+			return exec.Command("sleep", "60")
 		},
 		ready: func(string) error { return nil },
 	}
@@ -77,10 +75,11 @@ func TestServerThatEnds(t *testing.T) {
 func TestFailuresEndNothing(t *testing.T) {
 	needServer(t)
 	fine := func(st store, _ string, _ time.Duration) (report.Sample, error) {
-		return report.Sample{"x": 1}, st.(*server).do("PING").Error()
+		_, err := st.(*deployment).masters[0].TryDo("PING")
+		return report.Sample{"x": 1}, err
 	}
 	kills := func(st store, _ string, _ time.Duration) (report.Sample, error) {
-		st.(*server).kill()
+		st.(*deployment).masters[0].Kill()
 		return nil, io.ErrUnexpectedEOF
 	}
 	w := workload{name: "work", subjects: []subject{{name: "kills", run: kills}, {name: "fine", run: fine}}}
@@ -96,24 +95,19 @@ func TestFailuresEndNothing(t *testing.T) {
 	require.Contains(t, string(text), "kills failed in round 1")
 }
 
-func TestRedisThatDoesNotStart(t *testing.T) {
-	needServer(t)
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer taken.Close()
-	_, err = startOn(strconv.Itoa(taken.Addr().(*net.TCPAddr).Port))
-	require.ErrorContains(t, err, "Could not create server TCP listening socket")
-}
-
 // A server that restarts is at its address again, and knows nothing.
 func TestRestart(t *testing.T) {
 	s := emptyServer(t)
-	require.NoError(t, s.do("SET", "key", "value").Error())
-	before, pid := s.addr, s.cmd.Process.Pid
+	s.masters[0].Do(t, "SET", "key", "value")
+	before, err := infoOf(s.masters[0])
+	require.NoError(t, err)
 	require.NoError(t, s.restart())
-	require.Equal(t, before, s.addr)
-	require.NotEqual(t, pid, s.cmd.Process.Pid)
-	n, err := s.do("EXISTS", "key").AsInt64()
+	after, err := infoOf(s.masters[0])
+	require.NoError(t, err)
+	require.Equal(t, number(before, `tcp_port:(\d+)`), number(after, `tcp_port:(\d+)`))
+	require.NotEqual(t, number(before, `process_id:(\d+)`), number(after, `process_id:(\d+)`))
+	left := s.masters[0].Do(t, "EXISTS", "key")
+	n, err := left.AsInt64()
 	require.NoError(t, err)
 	require.Zero(t, n)
 }

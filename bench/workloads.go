@@ -9,6 +9,7 @@ import (
 var (
 	// rivals promise no order, or cannot be had without one.
 	rivals = []string{"rueidislock", "redsync", "redislock", "etcd", "zookeeper", "Redisson", "Redisson spin"}
+	oneKey = append([]string{"holdfast", "no handover", "fair"}, rivals...)
 	// fifoRivals serve first what came first.
 	fifoRivals = []string{"etcd", "zookeeper", "Redisson fair"}
 	// sharedReads and severalHolders have a lock that only one may have, too.
@@ -31,8 +32,8 @@ func workloads() []workload {
 		tryLock(64),
 		waiting("waiting/1000", 1000, 5, append([]string{"holdfast"}, rivals...)...),
 		waiting("waiting/10000", 10_000, 5, "holdfast", "rueidislock", "redsync", "redislock", "Redisson"),
-		held("held/20000", 20_000, heldLease, 0, "holdfast", single, "Redisson", "rueidislock"),
-		held("held/100000", 100_000, heldLease, 0, "holdfast", single, "Redisson"), // rueidislock has a goroutine for each
+		held("held/20000", 20_000, heldLease, nil, "holdfast", single, "Redisson", "rueidislock"),
+		held("held/100000", 100_000, heldLease, nil, "holdfast", single, "Redisson"), // rueidislock has a goroutine for each
 		readers(99, 1, 64, 0), readers(99, 1, 64, time.Millisecond), readers(99, 8, 8, 0), readers(99, 8, 8, time.Millisecond),
 		readers(50, 1, 64, 0), readers(50, 1, 64, time.Millisecond), readers(50, 8, 8, 0), readers(50, 8, 8, time.Millisecond),
 		permits(8, 1, 64, 0), permits(8, 1, 64, time.Millisecond), permits(8, 8, 8, 0), permits(8, 8, 8, time.Millisecond),
@@ -52,7 +53,7 @@ func workloads() []workload {
 
 		quorumUncontended(1), quorumUncontended(64),
 		far(),
-		held("quorum/held 20000", 20_000, heldLease, masters, "multilock", single+" and node"),
+		held("quorum/held 20000", 20_000, heldLease, quorum, "multilock", single+" and node"),
 
 		deployed("cluster", startCluster, uncontended(64), deployable...),
 		deployed("cluster", startCluster, hot(64, 0), deployable...),
@@ -66,26 +67,26 @@ func workloads() []workload {
 // quick are those of -quick: the main three.
 var quick = []string{uncontended(64).name, hot(64, 0).name, processes(8, 8, 0).name}
 
+// loads is a workload whose libraries all do the same work.
+func loads(name string, libraries []string, f fleet, w work) workload {
+	return workload{name, each(libraries, nil, f.does(w))}
+}
+
 // uncontended is goroutines with a key of their own each.
 func uncontended(goroutines int) workload {
 	names := append([]string{"holdfast", "floor", "floor of SET"}, rivals...)
-	return workload{fmt.Sprintf("uncontended/%d", goroutines), each(names, 0, fleet{goroutines}.does(work{}))}
+	return loads(fmt.Sprintf("uncontended/%d", goroutines), names, fleet{goroutines}, work{})
 }
 
 // hot is goroutines of one process that all want one key.
 func hot(goroutines int, section time.Duration) workload {
-	names := append([]string{"holdfast", "no handover", "fair"}, rivals...)
-	return workload{fmt.Sprintf("hot/%d × %v", goroutines, section), each(names, 0, fleet{goroutines}.does(work{hot: true, section: section}))}
+	return loads(fmt.Sprintf("hot/%d × %v", goroutines, section), oneKey, fleet{goroutines}, work{hot: true, section: section})
 }
 
 // processes is a key that several processes want.
 func processes(count, goroutines int, section time.Duration) workload {
-	w := hot(goroutines, section)
-	w.name = fmt.Sprintf("processes/%d × %d × %v", count, goroutines, section)
-	for i := range w.subjects {
-		w.subjects[i].run = fleetOf(count, goroutines).does(work{hot: true, section: section})
-	}
-	return w
+	name := fmt.Sprintf("processes/%d × %d × %v", count, goroutines, section)
+	return loads(name, oneKey, fleetOf(count, goroutines), work{hot: true, section: section})
 }
 
 // oneHot is one process with many goroutines beside others with one or two each, compared
@@ -98,9 +99,9 @@ func oneHot(count, goroutines, hot int) workload {
 	few[0] = hot
 	w := work{hot: true}
 	return workload{fmt.Sprintf("processes/one of %d beside %d of 1 or 2", hot, count-1), []subject{
-		{"beside few", "holdfast", 0, few.does(w)},
-		{"even", "holdfast", 0, fleetOf(count, goroutines).does(w)},
-		{"alone", "holdfast", 0, fleet{hot}.does(w)},
+		{"beside few", "holdfast", nil, few.does(w)},
+		{"even", "holdfast", nil, fleetOf(count, goroutines).does(w)},
+		{"alone", "holdfast", nil, fleet{hot}.does(w)},
 	}}
 }
 
@@ -108,26 +109,26 @@ func oneHot(count, goroutines, hot int) workload {
 // of it is one try.
 func tryLock(goroutines int) workload {
 	names := []string{"holdfast", "fair", "rueidislock", "redsync", "redislock", "etcd", "Redisson", "Redisson spin"}
-	return workload{fmt.Sprintf("try-lock refused/%d", goroutines), each(names, 0, fleet{goroutines}.does(work{try: true}))}
+	return loads(fmt.Sprintf("try-lock refused/%d", goroutines), names, fleet{goroutines}, work{try: true})
 }
 
 // readers is a key that processes want, of 100 cycles so many for reading.
 func readers(of100, count, goroutines int, section time.Duration) workload {
 	const all = 1 << 32 // more than there are
 	name := fmt.Sprintf("read %d %%/%d × %d × %v", of100, count, goroutines, section)
-	return workload{name, each(sharedReads, 0, fleetOf(count, goroutines).does(work{hot: true, section: section, shared: of100, room: all}))}
+	return loads(name, sharedReads, fleetOf(count, goroutines), work{hot: true, section: section, shared: of100, room: all})
 }
 
 // permits is a key that processes want, and that n goroutines may have at once.
 func permits(n int64, count, goroutines int, section time.Duration) workload {
 	name := fmt.Sprintf("permits %d/%d × %d × %v", n, count, goroutines, section)
-	return workload{name, each(severalHolders, 0, fleetOf(count, goroutines).does(work{hot: true, section: section, shared: 100, room: n}))}
+	return loads(name, severalHolders, fleetOf(count, goroutines), work{hot: true, section: section, shared: 100, room: n})
 }
 
 // fairUncontended is uncontended for the fair lock.
 func fairUncontended(goroutines int) workload {
 	names := append([]string{"fair", "holdfast"}, fifoRivals...)
-	return workload{fmt.Sprintf("fair/uncontended %d", goroutines), each(names, 0, fleet{goroutines}.does(work{}))}
+	return loads(fmt.Sprintf("fair/uncontended %d", goroutines), names, fleet{goroutines}, work{})
 }
 
 // grants is a key that processes want, first come, first served, compared with a ring of
@@ -137,7 +138,7 @@ func grants(count, goroutines int) workload {
 	if count <= 8 { // 64 processes of a rival's would be the machine's test, not the rival's
 		names = append(names, fifoRivals...)
 	}
-	return workload{fmt.Sprintf("fair/%d × %d", count, goroutines), each(names, 0, fleetOf(count, goroutines).does(work{hot: true}))}
+	return loads(fmt.Sprintf("fair/%d × %d", count, goroutines), names, fleetOf(count, goroutines), work{hot: true})
 }
 
 // queues is one key with as many waiters as told, half of them in each of two processes,
@@ -146,12 +147,12 @@ func grants(count, goroutines int) workload {
 func queues(lengths ...int) workload {
 	w := workload{name: fmt.Sprintf("fair/queues of %d to %d", lengths[0], slices.Max(lengths))}
 	for _, n := range lengths {
-		w.subjects = append(w.subjects, subject{fmt.Sprintf("queue of %d", n), "fair, no handover", 0, fleetOf(2, n/2).does(work{hot: true})})
+		w.subjects = append(w.subjects, subject{fmt.Sprintf("queue of %d", n), "fair, no handover", nil, fleetOf(2, n/2).does(work{hot: true})})
 	}
 	return w
 }
 
 // quorumUncontended is uncontended on five masters.
 func quorumUncontended(goroutines int) workload {
-	return workload{fmt.Sprintf("quorum/uncontended %d", goroutines), each(onQuorum, masters, fleet{goroutines}.does(work{}))}
+	return workload{fmt.Sprintf("quorum/uncontended %d", goroutines), each(onQuorum, quorum, fleet{goroutines}.does(work{}))}
 }

@@ -3,10 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net"
+	"io"
+	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -25,16 +27,17 @@ func needZookeeper() error {
 }
 
 // zookeeperServer is one server, which forces nothing to disk.
-func zookeeperServer(dir, addr string) (*exec.Cmd, error) {
-	_, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return nil, err
-	}
+func zookeeperServer(s *starter, addr string) *exec.Cmd {
+	dir := s.TempDir()
+	host, port, _ := strings.Cut(addr, ":")
 	config := filepath.Join(dir, "zoo.cfg")
-	text := fmt.Sprintf("tickTime=2000\ndataDir=%s\nclientPort=%s\nclientPortAddress=127.0.0.1\n"+
-		"maxClientCnxns=0\nadmin.enableServer=false\n", filepath.Join(dir, "data"), port)
+	text := fmt.Sprintf("tickTime=2000\ndataDir=%s\nclientPort=%s\nclientPortAddress=%s\nmaxClientCnxns=0\nadmin.enableServer=false\n",
+		filepath.Join(dir, "data"), port, host)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		s.Fatal(err)
+	}
 	return exec.Command("java", "-Xms512m", "-Xmx512m", "-Dzookeeper.forceSync=no", "-Dzookeeper.jmx.log4j.disable=true",
-		"-cp", zookeeperJar, "org.apache.zookeeper.server.quorum.QuorumPeerMain", config), os.WriteFile(config, []byte(text), 0o600)
+		"-cp", zookeeperJar, "org.apache.zookeeper.server.quorum.QuorumPeerMain", config)
 }
 
 func zookeeperReady(addr string) error {
@@ -50,13 +53,8 @@ func zookeeperReady(addr string) error {
 // zookeeper is one session, which goroutines share.
 type zookeeper struct{ conn *zk.Conn }
 
-// silent keeps the client from writing to the terminal.
-type silent struct{}
-
-func (silent) Printf(string, ...any) {}
-
 func openZookeeper(t task) (locker, error) {
-	conn, events, err := zk.Connect(t.Addrs, t.lease(), zk.WithLogger(silent{}))
+	conn, events, err := zk.Connect(t.Addrs, t.lease(), zk.WithLogger(log.New(io.Discard, "", 0)))
 	if err != nil {
 		return nil, err
 	}

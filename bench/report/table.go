@@ -53,8 +53,9 @@ var columns = []column{
 	{"share of the first process", "share of the first", false},
 }
 
-// maxStolen is the share of the processors' time that the host may take before the table says so.
-const maxStolen = 0.03
+// MaxStolen is the share of the processors' time that the host of a virtual machine may take for others
+// during a measurement. If it takes more, the measurement is repeated, and in the end the table says so.
+const MaxStolen = 0.03
 
 // Markdown returns the whole page.
 func (r *Results) Markdown() string {
@@ -122,7 +123,7 @@ func (w Workload) Markdown() string {
 	for _, n := range w.Notes {
 		fmt.Fprintf(&b, "\n%s\n", n)
 	}
-	if w.Stolen > maxStolen {
+	if w.Stolen > MaxStolen {
 		fmt.Fprintf(&b, "\nThe machine's host took up to %.0f %% of the processors' time for others.\n", w.Stolen*100)
 	}
 	return b.String()
