@@ -32,11 +32,12 @@ func forOne() input { return input{keys: make([]string, 0, 16), args: make([]str
 
 // forEach is the input for some asks, as parts/each.lua divides it. add adds to it what one is sent.
 func forEach[A any](asks []A, add func(input, A) input) input {
-	in := input{keys: make([]string, 0, 14*len(asks)+1), args: make([]string, 0, 8*len(asks)+1)}
+	in := forOne()
 	keys, args := 0, 0 // of one
 	for i, ask := range asks {
 		if in = add(in, ask); i == 0 {
 			keys, args = len(in.keys), len(in.args)
+			in.keys, in.args = slices.Grow(in.keys, (keys+args)*len(asks)), slices.Grow(in.args, args*len(asks))
 		}
 		if len(in.keys) != keys*(i+1) || len(in.args) != args*(i+1) {
 			in.check(errUneven)

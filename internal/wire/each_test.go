@@ -187,6 +187,23 @@ func TestEndEach(t *testing.T) {
 	require.Equal(t, make([]Result[ReleaseReply], len(holds)), results)
 }
 
+// Releases that leave nothing more share calls of their own, which send less.
+func TestEndEachWithoutMore(t *testing.T) {
+	s, n := start(t)
+	holds := []ReleaseRequest{{Key: "a", Owner: ownA, Notify: true}, {Key: "b", Owner: ownA}, {Key: "c", Owner: ownA, Notify: true}}
+	acquired(t, n, "a", ownA)
+	acquired(t, n, "b", ownA)
+	results := make([]Result[ReleaseReply], len(holds))
+	require.NoError(t, n.ReleaseEach(bounded(t), holds, results))
+	ended := Result[ReleaseReply]{Value: ReleaseReply{Ours: true}}
+	require.Equal(t, []Result[ReleaseReply]{ended, ended, {}}, results)
+	require.Empty(t, state(t, s))
+
+	sent := forEach(holds, func(in input, h ReleaseRequest) input { return releaseInput(in, h, false) })
+	require.Equal(t, []string{"a", "b", "c"}, sent.keys)
+	require.Len(t, sent.args, 1+2*len(holds))
+}
+
 // A reply with fewer or more answers than holds is none: a missing one must not pass for an answer.
 func TestEach_AsManyAnswersAsHolds(t *testing.T) {
 	_, n, vote := startActive(t)

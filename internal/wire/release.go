@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"slices"
 
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -32,7 +33,7 @@ type ReleaseRequest struct {
 // changes, except that an owner in doubt is given up all the same. It works on a Redis that is out of
 // memory and may be repeated; a repeat cannot tell its own success from a loss.
 func (r *Redis) Release(ctx context.Context, h ReleaseRequest) (ReleaseReply, error) {
-	return parseReleased(r.run(ctx, release, releaseInput(forOne(), h)))
+	return parseReleased(r.run(ctx, release, releaseInput(forOne(), h, h.leavesMore())))
 }
 
 // args returns what release is sent in addition to the key and the owner. With neither tombstone nor fence, the key
@@ -52,13 +53,22 @@ func (h ReleaseRequest) args() (tombstoneOrCounter, channel, tombstoneOrFence st
 
 // ReleaseEach does what Release does for each of holds by itself, and fills results, one for each.
 func (r *Redis) ReleaseEach(ctx context.Context, holds []ReleaseRequest, results []Result[ReleaseReply]) error {
-	return runEach(ctx, r, release, holds, releaseInput, results, parseReleased)
+	more := slices.ContainsFunc(holds, ReleaseRequest.leavesMore)
+	return runEach(ctx, r, release, holds, func(in input, h ReleaseRequest) input { return releaseInput(in, h, more) }, results, parseReleased)
 }
 
-func releaseInput(in input, h ReleaseRequest) input {
+// leavesMore reports whether the release leaves a tombstone, or gives fence numbers back.
+func (h ReleaseRequest) leavesMore() bool { return h.Doubt || h.LastFence != 0 }
+
+// releaseInput adds what release is sent for a hold. Most releases leave nothing more; to say so costs the server a tenth
+// of a release. All locks of a call say it, or none.
+func releaseInput(in input, h ReleaseRequest, more bool) input {
 	tombstoneOrCounter, channel, tombstoneOrFence, err := h.args()
 	in.check(err)
-	in.keys, in.args = append(in.keys, h.Key, tombstoneOrCounter), append(in.args, h.Owner, channel, tombstoneOrFence)
+	in.keys, in.args = append(in.keys, h.Key), append(in.args, h.Owner, channel)
+	if more {
+		in.keys, in.args = append(in.keys, tombstoneOrCounter), append(in.args, tombstoneOrFence)
+	}
 	return in
 }
 

@@ -12,8 +12,16 @@ end
 local keys, replies = tonumber(ARGV[1]), {}
 local count = math.floor(#KEYS / keys)
 local args = (#ARGV - 1) / count
+local all_keys, all_args = KEYS, ARGV
+local its_keys, its_args = {}, {} -- filled again for each lock, which is quicker than new ones
 for i = 1, count do
-  local fine, answer = pcall(one, {unpack(KEYS, (i - 1) * keys + 1, i * keys)}, {unpack(ARGV, (i - 1) * args + 2, i * args + 1)})
+  for j = 1, keys do
+    its_keys[j] = all_keys[(i - 1) * keys + j]
+  end
+  for j = 1, args do
+    its_args[j] = all_args[(i - 1) * args + 1 + j]
+  end
+  local fine, answer = pcall(one, its_keys, its_args)
   if type(answer) == 'table' and answer.err then
     answer = {answer.err}
   elseif not fine then -- an error that is a text; a grant is a text as well

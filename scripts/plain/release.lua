@@ -1,17 +1,18 @@
 -- release: end the owner's hold with all its entries, and notify the lock's channel.
 -- KEYS[1]  the lock, hash owner -> entries
--- KEYS[2]  what ARGV[3] needs: the owner's tombstone, string, or the fence counter, string; otherwise the lock again
+-- KEYS[2]  with ARGV[3], what that needs: the owner's tombstone, string, or the fence counter, string; otherwise the lock again
 -- ARGV[1]  owner
 -- ARGV[2]  channel of the lock; the message is 0. Empty: none, for a failed round: if many ask at once, those that fail would
 --          keep waking one another
--- ARGV[3]  empty      nothing more
+-- ARGV[3]  optional:
+--          empty      nothing more, as without it
 --          tombstone  an unanswered acquire of the owner may still arrive: leave a tombstone for a minute, so that it takes nothing
 --          a number   1 to 9999999999999999, the last fence number used: give back those reserved after it
 -- Reply    >= 0  released: the number of subscribers that were notified
 --          -1    the owner does not hold the lock; nothing is changed, except for the tombstone
 --          -2    released; Redis refused the message
 -- Repeat: safe. The second finds no field, and renews the tombstone.
-local last = ARGV[3]
+local last = ARGV[3] or ''
 --@include parts/last.lua
 
 local held = redis.call('HDEL', KEYS[1], ARGV[1]) == 1

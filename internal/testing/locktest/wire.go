@@ -183,10 +183,10 @@ var scriptNames = sync.OnceValue(func() map[string]string {
 		name, _, _ = strings.Cut(name, "/")
 		name = strings.TrimPrefix(name, "semaphore_")
 		switch name {
-		case "release", "release_each":
+		case "release", "rwlock_release":
 			name = "end"
-		case "rwlock_release", "rwlock_release_each":
-			name = "end_shared"
+		case "release_each", "rwlock_release_each":
+			name = "end_counted"
 		}
 		name = strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(name, "fair_"), "quorum_"), "rwlock_")
 		name = strings.TrimSuffix(name, "_each")
@@ -216,24 +216,28 @@ func Verb(cmd []string) string {
 	case "eval":
 		word = scriptNames()[sha(cmd[1])]
 	}
-	switch word {
-	case "end":
-		return endVerb(cmd, 3)
-	case "end_shared":
-		return endVerb(cmd, 5)
+	if word == "end" || word == "end_counted" {
+		return endVerb(cmd, word == "end_counted")
 	}
 	return word
 }
 
-// endVerb says why a hold ends, of several the first. Each has so many arguments.
-func endVerb(cmd []string, each int) string {
+// endVerb says why a hold ends, of several the first. counted: the arguments begin with the number of keys of each.
+func endVerb(cmd []string, counted bool) string {
 	keys, err := strconv.Atoi(cmd[2])
 	if err != nil {
 		panic(err)
 	}
 	args := cmd[3+keys:]
-	args = args[len(args)%each:] // before those of release_each is a count
-	channel, more := args[1], args[2]
+	withMore := len(args) > 2
+	if counted {
+		withMore = args[0] != "1"
+		args = args[1:]
+	}
+	channel, more := args[1], ""
+	if withMore {
+		more = args[2]
+	}
 	switch {
 	case more == "tombstone":
 		return "give_up"
