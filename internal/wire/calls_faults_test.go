@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,45 +14,20 @@ import (
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
-	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 // A replica may not know of a hold yet, and it answers what only reads. So what says that a hold is gone also
 // writes, which it refuses. Those of a quorum do not: its other nodes have a say.
 func TestF27_AReplicaEndsNoHold(t *testing.T) {
-	s, n := start(t)
-	s.Do(t, "REPLICAOF", "127.0.0.1", "1")
-	ctx, keys, owners := bounded(t), []string{"k"}, []string{ofA(1)}
-	entries, own := Entries{Count: 2}, ReleaseRequest{Key: "k", Owner: ofA(1), Notify: true}
-	doubtful := ReleaseRequest{Key: "k", Owner: ofA(1), Doubt: true}
-	p, rw, f := NewSemaphore(n, 3), NewRWLock(n, clientA), NewFair(n, settingsOf(clientA))
-	renews := func(renew func(context.Context, time.Duration, []string, []string, []watchdog.Answer) error) error {
-		answers := make([]watchdog.Answer, 1)
-		err := renew(ctx, lease, keys, owners, answers)
-		require.Equal(t, []watchdog.Answer{watchdog.Unanswered}, answers)
-		return err
-	}
-	for name, err := range map[string]error{
-		"rwlock acquire beside": errOf(rw.Acquire(ctx, Fencing{}, RWLockAcquireRequest{AcquireRequest: AcquireRequest{"k", ofA(1), lease}, Beside: writer(ofA(2))})),
-		"renew":                 renews(n.Renew),
-		"semaphore renew":       renews(p.Renew),
-		"rwlock renew":          renews(rw.Renew),
-		"set entries":           errOf(n.SetEntries(ctx, "k", ofA(1), entries)),
-		"semaphore set entries": errOf(p.SetEntries(ctx, "k", ofA(1), entries)),
-		"rwlock set entries":    errOf(rw.SetEntries(ctx, "k", ofA(1), entries)),
-		"confirm":               errOf(f.Confirm(ctx, "k", ofA(1), lease, Grant{})),
-		"release":               errOf(n.Release(ctx, own)),
-		"semaphore release":     errOf(p.Release(ctx, own)),
-		"fair release":          errOf(f.Release(ctx, FairReleaseRequest{ReleaseRequest: own})),
-		"rwlock release":        errOf(rw.Release(ctx, RWLockReleaseRequest{ReleaseRequest: own})),
-		"undo of a reader":      errOf(rw.Release(ctx, RWLockReleaseRequest{ReleaseRequest: doubtful})),
-		"force":                 errOf(n.ForceRelease(ctx, "k")),
-		"semaphore force":       errOf(p.ForceRelease(ctx, "k")),
-		"fair force":            errOf(f.ForceRelease(ctx, "k")),
-		"rwlock force":          errOf(rw.ForceRelease(ctx, "k")),
-	} {
-		require.Equal(t, Unavailable, OutcomeOf(err), "%s: %v", name, err)
-	}
+	eachFamily(t, func(t *testing.T, f family, r *harness) {
+		r.s.Do(t, "REPLICAOF", "127.0.0.1", "1")
+		c := clientOn(r.redis, r.vote)
+		for name, call := range f.calls {
+			if err := call(c.wants(t, "k", ofA(1))); !slices.Contains(f.replicas, name) {
+				require.Equal(t, Unavailable, OutcomeOf(err), "%s: %v", name, err)
+			}
+		}
+	})
 }
 
 func TestF32_LeastRights(t *testing.T) {
@@ -84,7 +58,7 @@ func TestF32_EachCommandRefused(t *testing.T) {
 			c := f.user(t, r.s, r.vote, "without-"+command, command)
 			for name, call := range f.calls {
 				for _, found := range f.situations {
-					if r.refuses(name, command, found, func() error { return call(c.wants(t, "k", ofA(1))) }) {
+					if r.refuses(f, name, command, found, func() error { return call(c.wants(t, "k", ofA(1))) }) {
 						refused[command] = true
 						require.NotContains(t, ridesOut[command], f.name+" "+name)
 					}
@@ -104,9 +78,10 @@ var ridesOut = map[string][]string{
 }
 
 // refuses reports whether a call is refused without a command, and requires what must hold then.
-func (r *harness) refuses(name, command, found string, call func() error) bool {
+func (r *harness) refuses(f family, name, command, found string, call func() error) bool {
 	r.t.Helper()
 	about := name + ", " + found + ", without " + command
+	movesFence := f.fences == nil || slices.Contains(f.fences, name)
 	r.find(found)
 	if command == "eval" { // needed only where the script is unknown
 		r.s.Do(r.t, "SCRIPT", "FLUSH")
@@ -114,7 +89,7 @@ func (r *harness) refuses(name, command, found string, call func() error) bool {
 			checkedFor(r.t, r.redis, Mark, longest, "")
 		}
 	}
-	before := r.lasting(about)
+	before := r.lasting(movesFence)
 	err := call()
 	for _, key := range []string{"k", heartbeats("k"), counter("k"), tombstone("k", ofA(1))} {
 		require.NotEqualValues(r.t, -1, number(r.t, r.s, "PTTL", key), about)
@@ -124,15 +99,14 @@ func (r *harness) refuses(name, command, found string, call func() error) bool {
 		return false
 	}
 	require.Equal(r.t, Refused, OutcomeOf(err), "%s: %v", about, err)
-	after := r.lasting(about)
+	after := r.lasting(movesFence)
 	switch {
-	case strings.HasPrefix(about, "leave") && (command == "hdel" || command == "exists"): // the error is about the hold
+	case slices.Contains(f.leave, name) && (command == "hdel" || command == "exists"): // the error is about the hold
 		require.NotContains(r.t, r.waiting(), ofA(1), about)
-	case name == "acquire each" && found == "written": // its other reader is beside the writer
-	case name == "release each" && found == "written": // the writer, its other owner, is released
+	case slices.Contains(f.halves, name) && found == "written": // that of the writer, or beside it, is done
 	case found == "readers died" && after["k"] == "": // they had been removed
-	case found == "expired" && after["k"] != "": // the probe had served a waiter before it failed
-		require.Regexp(r.t, "^(acquire|heartbeat)", about)
+	case found == "expired" && after["k"] != "": // a waiter had been served before the call failed
+		require.Contains(r.t, f.serve, name, about)
 		r.requireHeld(ofB(1), grantLease)
 	default:
 		require.Equal(r.t, before, after, about)
@@ -142,11 +116,11 @@ func (r *harness) refuses(name, command, found string, call func() error) bool {
 
 // lasting is what a server holds, without what a call that failed may have moved on:
 // heartbeats, and the fence counter if it deals with fences.
-func (r *harness) lasting(about string) map[string]string {
+func (r *harness) lasting(movesFence bool) map[string]string {
 	r.t.Helper()
 	all := state(r.t, r.s)
 	delete(all, heartbeats("k"))
-	if r.vote == nil || strings.Contains(about, "fenced") {
+	if movesFence {
 		delete(all, counter("k"))
 	}
 	return all
@@ -185,7 +159,7 @@ func TestF6_ReplyLost(t *testing.T) {
 					err := call(c.wants(t, "k", ofA(1)))
 					require.Equal(t, Unknown, OutcomeOf(err), "%v", err)
 					<-lost
-					moves := name == "renew" || name == "confirm"
+					moves := slices.Contains(f.moves, name)
 					once := r.contents(moves)
 					require.NoError(t, call(c.wants(t, "k", ofA(1))))
 					require.Equal(t, once, r.contents(moves))
@@ -247,7 +221,7 @@ func TestF33_ForeignKey(t *testing.T) {
 				err := call(c.wants(t, "k", ofA(1)))
 				r.s.Do(t, "DEL", tombstone("k", ofA(1)), tombstone("k", ofA(2)))
 				about := fmt.Sprintf("%s %s: %.80s", f.name, name, value)
-				if name == "renew" || slices.Contains(f.noLock, name) || value[:4] == alike && slices.Contains(f.ofHold, name) { // a renewal answers
+				if slices.Contains(f.noLock, name) || slices.Contains(f.denies, name) || value[:4] == alike && slices.Contains(f.ofHold, name) {
 					require.NoError(t, err, about)
 				} else {
 					requireRefused(t, "WRONGTYPE", err, about)
@@ -290,15 +264,9 @@ func TestF33_OddCounts(t *testing.T) {
 	require.Greater(t, must(n.Inspect(bounded(t), "k"))(t).Remaining, time.Hour)
 }
 
-// As before Redis 6.2. A server that knows the scripts refuses one key of several by itself.
+// A server as before Redis 6.2 that knows the scripts refuses one key of several by itself.
 func TestOldServer(t *testing.T) {
 	s, n := start(t, "--rename-command", "HRANDFIELD", "")
-	for name, call := range plain.calls {
-		err := call(client{Redis: n}.wants(t, "k", ownA))
-		require.ErrorIs(t, err, holdfast.ErrOldServer, name)
-		require.Equal(t, Refused, OutcomeOf(err), name)
-	}
-	require.Empty(t, state(t, s))
 	for _, text := range scripts.Scripts() {
 		s.Do(t, "SCRIPT", "LOAD", text)
 	}

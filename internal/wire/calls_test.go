@@ -41,6 +41,13 @@ type family struct {
 	ofHold     []string // calls that ask for a hold alone
 	noLock     []string // calls that read no lock
 	once       []string // calls that run no script, or whose repeat is not safe
+	moves      []string // calls that move the expiry of a hold that they find
+	replicas   []string // calls that a replica may answer: they read, or are of a node whose quorum has a say
+	denies     []string // calls that answer of what is no lock that nobody holds it
+	fences     []string // calls that may move the fence counter on; nil: all
+	serve      []string // calls that serve a waiter before they do their own work
+	leave      []string // calls that take waiters out of the queue before they end holds
+	halves     []string // calls for two holds, of both halves of a lock
 }
 
 var families = []family{plain, inOrder, ofQuorum, permitted, shared}
@@ -48,7 +55,8 @@ var families = []family{plain, inOrder, ofQuorum, permitted, shared}
 var plain = family{
 	name: "plain", commands: scripts.Commands(), keys: "~k ~redisson_lock_token:* ~holdfast_gone:*",
 	needless: []string{"publish"}, situations: []string{"free", "held", "held by another"},
-	ofHold: []string{"set entries", "renew", "release", "release fenced", "give up"},
+	ofHold: []string{"set entries", "release", "release fenced", "give up"}, denies: []string{"renew"},
+	moves: []string{"renew"}, replicas: []string{"inspect"},
 	calls: map[string]call{
 		"acquire": func(c client) error { return errOf(c.Acquire(c.ctx, Fencing{}, AcquireRequest{c.key, c.owner, lease})) },
 		"acquire fenced": func(c client) error {
@@ -57,9 +65,7 @@ var plain = family{
 		"acquire all":         func(c client) error { return errOf(c.AcquireAll(c.ctx, []string{c.key}, []string{c.owner}, lease)) },
 		"acquire each":        func(c client) error { return c.acquireEach(Fencing{}) },
 		"acquire each fenced": func(c client) error { return c.acquireEach(fencingHour) },
-		"renew": func(c client) error {
-			return c.Renew(c.ctx, lease, []string{c.key}, []string{c.owner}, make([]watchdog.Answer, 1))
-		},
+		"renew":               func(c client) error { return c.renews(c.Renew) },
 		"release": func(c client) error {
 			return errOf(c.Release(c.ctx, ReleaseRequest{Key: c.key, Owner: c.owner, Notify: true}))
 		},
@@ -82,29 +88,29 @@ var inOrder = family{
 	ofHold:     []string{"confirm", "release", "release in doubt", "release each", "leave", "leave each"},
 	noLock:     []string{"queue"},
 	once:       []string{"force release"},
+	moves:      []string{"confirm"},
+	replicas:   []string{"inspect", "queue"},
+	serve:      []string{"acquire", "acquire each", "heartbeat"},
+	leave:      []string{"leave", "leave each"},
 	calls: map[string]call{
-		"acquire": func(c client) error { return errOf(c.fair.Acquire(c.ctx, AcquireRequest{c.key, c.owner, lease})) },
-		"acquire each": func(c client) error {
-			return errOf(first(2, func(results []Result[AcquireReply]) error { return c.fair.AcquireEach(c.ctx, c.asks(), results) }))
-		},
-		"enter":   func(c client) error { return errOf(c.fair.Enter(c.ctx, c.key, c.owner, ofA(2))) },
-		"confirm": func(c client) error { return errOf(c.fair.Confirm(c.ctx, c.key, c.owner, lease, Grant{})) },
-		"release": func(c client) error { return errOf(c.fair.Release(c.ctx, fairHold(c.key, c.owner, 0))) },
+		"acquire":      func(c client) error { return errOf(c.fair.Acquire(c.ctx, AcquireRequest{c.key, c.owner, lease})) },
+		"acquire each": func(c client) error { return errOf(each(c.ctx, c.fair.AcquireEach, c.asks()...)) },
+		"enter":        func(c client) error { return errOf(c.fair.Enter(c.ctx, c.key, c.owner, ofA(2))) },
+		"confirm":      func(c client) error { return errOf(c.fair.Confirm(c.ctx, c.key, c.owner, lease, Grant{})) },
+		"release":      func(c client) error { return errOf(c.fair.Release(c.ctx, fairHold(c.key, c.owner, 0))) },
 		"release in doubt": func(c client) error {
 			h := fairHold(c.key, c.owner, 1)
 			h.Doubt, h.Served = true, []string{ofA(2)}
 			return errOf(c.fair.Release(c.ctx, h))
 		},
 		"release each": func(c client) error {
-			holds := []FairReleaseRequest{fairHold(c.key, c.owner, 0), fairHold(c.key, ofA(2), 0)}
-			return errOf(first(2, func(results []Result[FairReply]) error { return c.fair.ReleaseEach(c.ctx, holds, results) }))
+			return errOf(each(c.ctx, c.fair.ReleaseEach, fairHold(c.key, c.owner, 0), fairHold(c.key, ofA(2), 0)))
 		},
 		"leave": func(c client) error {
 			return errOf(c.fair.Leave(c.ctx, LeaveRequest{c.key, []string{c.owner}, []string{ofA(2)}}))
 		},
 		"leave each": func(c client) error {
-			holds := []LeaveRequest{{c.key, []string{c.owner}, nil}, {c.key, []string{ofA(2)}, nil}}
-			return errOf(first(2, func(results []Result[FairReply]) error { return c.fair.LeaveEach(c.ctx, holds, results) }))
+			return errOf(each(c.ctx, c.fair.LeaveEach, LeaveRequest{c.key, []string{c.owner}, nil}, LeaveRequest{c.key, []string{ofA(2)}, nil}))
 		},
 		"heartbeat": func(c client) error {
 			replies := make([]HeartbeatReply, 1)
@@ -120,15 +126,19 @@ var inOrder = family{
 var ofQuorum = family{
 	name: "quorum", commands: scripts.QuorumCommands(), keys: plain.keys + " ~" + marker,
 	needless: []string{"publish"}, situations: []string{"free", "held", "held by another", "not checked"},
-	ofHold: []string{"set entries", "renew", "end", "end fenced", "end quietly", "end quietly in doubt", "write fence"},
-	noLock: []string{"check", "check vote", "run id"}, once: []string{"check", "run id"},
+	ofHold: []string{"set entries", "end", "end fenced", "end quietly", "end quietly in doubt", "write fence"},
+	denies: []string{"renew"}, noLock: []string{"check", "check vote", "run id"}, once: []string{"check", "run id"},
+	moves: []string{"renew"}, replicas: []string{"inspect", "check", "check vote", "run id", "renew", "write fence"},
+	fences: []string{"acquire fenced", "acquire unguarded fenced", "end fenced"},
 	calls: map[string]call{
 		"acquire":                  func(c client) error { return c.acquireVoted(c.vote, false) },
 		"acquire fenced":           func(c client) error { return c.acquireVoted(c.vote, true) },
 		"acquire unguarded":        func(c client) error { return c.acquireVoted(nil, false) },
 		"acquire unguarded fenced": func(c client) error { return c.acquireVoted(nil, true) },
 		"renew": func(c client) error {
-			return errOf(c.RenewVoted(c.ctx, c.vote, lease, []string{c.key}, []string{c.owner}, []Entries{{Count: 2}}, make([]watchdog.Answer, 1)))
+			return c.renews(func(ctx context.Context, lease time.Duration, keys, owners []string, answers []watchdog.Answer) error {
+				return errOf(c.RenewVoted(ctx, c.vote, lease, keys, owners, []Entries{{Count: 2}}, answers))
+			})
 		},
 		"end":                  func(c client) error { return c.end(ReleaseRequest{Notify: true}) },
 		"end fenced":           func(c client) error { return c.end(ReleaseRequest{Notify: true, LastFence: 1}) },
@@ -151,17 +161,12 @@ var ofQuorum = family{
 var permitted = family{
 	name: "semaphore", commands: scripts.SemaphoreCommands(), keys: "~k ~holdfast_gone:* ~holdfast_permits:*",
 	needless: []string{"publish", "set"}, situations: []string{"free", "permit held", "permits taken", "leases ended", "resized"},
-	ofHold: []string{"set entries", "set entries plainly", "release", "release each", "give up"},
+	ofHold: []string{"set entries", "set entries plainly", "release", "release each", "give up"}, denies: []string{"renew"},
+	moves: []string{"renew"}, replicas: []string{"inspect"},
 	calls: map[string]call{
-		"acquire": func(c client) error { return errOf(c.permits().Acquire(c.ctx, AcquireRequest{c.key, c.owner, lease})) },
-		"acquire each": func(c client) error {
-			return errOf(first(1, func(results []Result[AcquireReply]) error {
-				return c.permits().AcquireEach(c.ctx, c.asks()[:1], results)
-			}))
-		},
-		"renew": func(c client) error {
-			return c.permits().Renew(c.ctx, lease, []string{c.key}, []string{c.owner}, make([]watchdog.Answer, 1))
-		},
+		"acquire":      func(c client) error { return errOf(c.permits().Acquire(c.ctx, AcquireRequest{c.key, c.owner, lease})) },
+		"acquire each": func(c client) error { return errOf(each(c.ctx, c.permits().AcquireEach, c.asks()[0])) },
+		"renew":        func(c client) error { return c.renews(c.permits().Renew) },
 		"release": func(c client) error {
 			return errOf(c.permits().Release(c.ctx, ReleaseRequest{Key: c.key, Owner: c.owner}))
 		},
@@ -169,9 +174,7 @@ var permitted = family{
 			return errOf(c.permits().Release(c.ctx, ReleaseRequest{Key: c.key, Owner: c.owner, Doubt: true}))
 		},
 		"release each": func(c client) error {
-			return errOf(first(1, func(results []Result[ReleaseReply]) error {
-				return c.permits().ReleaseEach(c.ctx, []ReleaseRequest{{Key: c.key, Owner: c.owner}}, results)
-			}))
+			return errOf(each(c.ctx, c.permits().ReleaseEach, ReleaseRequest{Key: c.key, Owner: c.owner}))
 		},
 		"set entries": func(c client) error {
 			label := "another"
@@ -182,6 +185,16 @@ var permitted = family{
 		"inspect":             func(c client) error { return errOf(c.permits().Inspect(c.ctx, c.key)) },
 		"resize":              func(c client) error { return c.permits().Resize(c.ctx, c.key, 3) },
 	},
+}
+
+// renews makes a renewal. One that fails must not have answered.
+func (c client) renews(renew func(context.Context, time.Duration, []string, []string, []watchdog.Answer) error) error {
+	answers := []watchdog.Answer{watchdog.NotOurs} // of an earlier call
+	err := renew(c.ctx, lease, []string{c.key}, []string{c.owner}, answers)
+	if err != nil && answers[0] != watchdog.Unanswered {
+		return errors.New("a renewal that failed has answered")
+	}
+	return err
 }
 
 // permits are of keys with two.
@@ -198,8 +211,13 @@ func (c client) asks() []AcquireRequest {
 	return []AcquireRequest{{c.key, c.owner, lease}, {c.key, ofA(2), lease}}
 }
 
+// fencedBy is a call for several holds with that fencing.
+func fencedBy[A, R any](f Fencing, call func(context.Context, Fencing, []A, []Result[R]) error) func(context.Context, []A, []Result[R]) error {
+	return func(ctx context.Context, asks []A, results []Result[R]) error { return call(ctx, f, asks, results) }
+}
+
 func (c client) acquireEach(f Fencing) error {
-	return errOf(first(2, func(results []Result[AcquireReply]) error { return c.AcquireEach(c.ctx, f, c.asks(), results) }))
+	return errOf(each(c.ctx, fencedBy(f, c.AcquireEach), c.asks()...))
 }
 
 func (c client) acquireVoted(vote *Vote, fenced bool) error {
@@ -219,10 +237,10 @@ func (c client) wants(t testing.TB, key, owner string) client {
 
 func errOf[T any](_ T, err error) error { return err }
 
-// first is the result for the first of so many holds.
-func first[T any](holds int, call func([]Result[T]) error) (T, error) {
-	results := make([]Result[T], holds)
-	err := call(results)
+// each makes a call for several holds, and returns the result for the first.
+func each[A, R any](ctx context.Context, call func(context.Context, []A, []Result[R]) error, asks ...A) (R, error) {
+	results := make([]Result[R], len(asks))
+	err := call(ctx, asks, results)
 	return results[0].Value, cmp.Or(err, results[0].Err)
 }
 

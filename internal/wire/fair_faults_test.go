@@ -1,13 +1,13 @@
 package wire
 
 import (
-	"net"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 )
 
 // Whatever key is a foreign one: it is left alone, a newcomer is refused, and an owner that
@@ -15,66 +15,64 @@ import (
 func TestF33_FairWrongType(t *testing.T) {
 	r := newHarness(t, fencing(10))
 	c := client{fair: r.of(ofA(1))}.wants(t, "k", ofA(1))
-	for _, foreign := range []string{"k", queue("k"), scores("k"), heartbeats("k"), counter("k")} {
-		for _, value := range [][]string{{"SADD", foreign, "x"}, {"XADD", foreign, "*", "f", "v"}, {"SET", foreign, "no number"}} {
-			says := "WRONGTYPE"
-			if foreign == counter("k") && value[0] == "SET" {
-				says = "fence counter"
-			}
-			// called makes a call by the holder of a lock for which others wait, or by a
-			// newcomer. The foreign value stays, and a newcomer that fails changes nothing.
-			called := func(name string, waiting ...string) error {
-				t.Helper()
+	for _, made := range []struct {
+		call    string
+		holds   bool     // the caller has the lock, and others wait
+		refused []string // if one of these keys is foreign
+		goes    []string // the caller's waiter goes also if one of these is foreign
+	}{
+		// Acquire meets the queue only if there is one before it, the scores and heartbeats only for owners that wait in it.
+		{call: "acquire", refused: []string{"k", queue("k"), counter("k")}},
+		{call: "enter", refused: []string{"k", queue("k"), scores("k"), heartbeats("k")}},
+		{call: "release in doubt", holds: true, refused: []string{"k"}, goes: []string{scores("k"), heartbeats("k"), counter("k")}},
+		{call: "leave", holds: true, refused: []string{"k"}, goes: []string{"k", scores("k"), heartbeats("k"), counter("k")}},
+		{call: "force release", holds: true, refused: []string{"k"}},
+	} {
+		for _, foreign := range []string{"k", queue("k"), scores("k"), heartbeats("k"), counter("k")} {
+			for _, value := range [][]string{{"SADD", foreign, "x"}, {"XADD", foreign, "*", "f", "v"}, {"SET", foreign, "no number"}} {
+				about := made.call + " " + strings.Join(value, " ")
 				r.s.Do(t, "FLUSHALL")
-				if len(waiting) > 0 {
-					r.follow(ofA(1), waiting...)
+				if made.holds {
+					r.follow(ofA(1), ofA(2), ofB(1))
 				}
 				r.messages()
 				r.s.Do(t, "DEL", foreign)
 				r.s.Do(t, value...)
 				before := state(t, r.s)
-				err := inOrder.calls[name](c)
+				err := inOrder.calls[made.call](c)
 				after := state(t, r.s)
-				require.Equal(t, before[foreign], after[foreign])
-				if err != nil && len(waiting) == 0 {
-					requireRefused(t, says, err, "%s %s", name, foreign)
-					require.Equal(t, before, after)
+				require.Equal(t, before[foreign], after[foreign], about)
+				if slices.Contains(made.goes, foreign) {
+					require.NotContains(t, r.waiting(), ofA(2), about)
 				}
-				return err
-			}
-
-			// A newcomer: nothing is done. Acquire meets the queue only if there is one
-			// before it, the scores and heartbeats only for owners that wait in it. A grant
-			// of enter has no number if the counter cannot be read; its confirm says why.
-			require.Equal(t, foreign == scores("k") || foreign == heartbeats("k"), called("acquire") == nil, foreign)
-			require.Equal(t, foreign == counter("k"), called("enter") == nil, foreign)
-			if foreign == counter("k") {
-				r.requireHeld(ofA(1), grantLease)
-				before := state(t, r.s)
-				requireRefused(t, says, inOrder.calls["confirm"](c))
-				require.Equal(t, before, state(t, r.s))
-			}
-
-			for _, name := range []string{"release in doubt", "leave"} { // an owner that goes away
-				if err := called(name, ofA(2), ofB(1)); foreign == "k" {
-					require.ErrorContains(t, err, "WRONGTYPE")
-				} else {
-					require.NoError(t, err)
-					require.Zero(t, number(t, r.s, "HEXISTS", "k", ofA(1)))
+				says := "WRONGTYPE"
+				if foreign == counter("k") && value[0] == "SET" {
+					says = "fence counter"
 				}
-				if foreign != queue("k") && (foreign != "k" || name == "leave") {
-					require.NotContains(t, r.waiting(), ofA(2))
+				switch {
+				case slices.Contains(made.refused, foreign):
+					requireRefused(t, says, err, about)
+					require.True(t, made.holds || maps.Equal(before, after), about)
+				case made.holds:
+					require.NoError(t, err, about)
+					require.Zero(t, number(t, r.s, "HEXISTS", "k", ofA(1)), about)
+				case made.call == "enter": // a grant has no number if the counter cannot be read; its confirm says why
+					require.NoError(t, err, about)
+					r.requireHeld(ofA(1), grantLease)
+					requireRefused(t, says, inOrder.calls["confirm"](c), about)
+					require.Equal(t, after, state(t, r.s), about)
+				default:
+					require.NoError(t, err, about)
 				}
-				switch foreign {
-				case scores("k"):
+				if foreign == scores("k") && made.goes != nil {
 					r.requireHeld(ofB(1), grantLease)
-					require.Len(t, r.messages(), 1)
-				case counter("k"):
+					require.Len(t, r.messages(), 1, about)
+				}
+				if foreign == counter("k") && made.goes != nil {
 					r.requireServed(ofB(1))
 					r.requireSaid(grantMessage(ofB(1))) // without numbers
 				}
 			}
-			require.Equal(t, foreign == "k", called("force release", ofA(2), ofB(1)) != nil)
 		}
 	}
 }
@@ -85,11 +83,11 @@ func TestF30_FairOutOfMemory(t *testing.T) {
 	r := newHarness(t, fencing(10))
 	unavailable := func(name, owner string) {
 		t.Helper()
-		before := r.lasting("fenced")
+		before := r.lasting(true)
 		err := inOrder.calls[name](client{fair: r.of(owner)}.wants(t, "k", owner))
 		require.ErrorContains(t, err, "OOM")
 		require.Equal(t, Unavailable, OutcomeOf(err))
-		require.Equal(t, before, r.lasting("fenced"))
+		require.Equal(t, before, r.lasting(true))
 	}
 	r.follow(ofC(1), ofA(1), ofB(1))
 	r.s.Do(t, "HSET", heartbeats("k"), clientB, decimal(serverMillis(t, r.s)+20_000)) // it is time for the next
@@ -130,28 +128,4 @@ func TestF30_JavaIsWokenOutOfMemory(t *testing.T) {
 	r.s.Do(t, "CONFIG", "SET", "maxmemory", "1")
 	require.Equal(t, HeartbeatReply{HeartbeatSoon: true}, r.heartbeat(clientA))
 	r.requireSaid("redisson_lock__channel:{k}:" + ofJ(1) + " 0")
-}
-
-// A client whose inbox is subscribed at a replica only, as on a master that was demoted,
-// would get what the master publishes though the master counts no receiver and passes over
-// the waiter. Both clients would then believe that they hold the lock.
-func TestF36_GrantsReachOnlyThoseThatAreCounted(t *testing.T) {
-	r := newHarness(t)
-	host, port, err := net.SplitHostPort(r.s.Addr())
-	require.NoError(t, err)
-	r.s.Do(t, "CONFIG", "SET", "repl-diskless-sync-delay", "0")
-	replica := redistest.Start(t, "--replicaof", host, port)
-	until(t, func() bool { return number(t, r.s, "WAIT", "1", "100") == 1 })
-	demoted := listen(t, replica)
-	inbox := r.of(clientA).Inbox("k")
-	demoted.subscribe(inbox)
-	r.unsubscribe(inbox)
-
-	r.follow(ofC(1), ofA(1), ofB(1))
-	require.Equal(t, FairReply{Ours: true}, r.release(ofC(1)))
-	r.requireHeld(ofB(1), grantLease)
-	r.requireSaid(grantMessage(ofB(1)))
-	r.requireQueue(ofA(1))
-	require.EqualValues(t, 1, number(t, r.s, "WAIT", "1", "5000"))
-	demoted.requireSaid()
 }

@@ -110,5 +110,5 @@ const (
 
 // end is [Redis.ReleaseEach] for one.
 func end(n *Redis, ctx context.Context, e ReleaseRequest) (ReleaseReply, error) {
-	return first(1, func(r []Result[ReleaseReply]) error { return n.ReleaseEach(ctx, []ReleaseRequest{e}, r) })
+	return each(ctx, n.ReleaseEach, e)
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/scripts"
-	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 // wish is that of a client that waits in these tests.
@@ -26,7 +25,8 @@ var shared = family{
 	situations: []string{
 		"free", "read", "read by us", "written", "others read", "another writes", "a writer waits", "readers are next", "readers died",
 	},
-	ofHold: []string{"set entries", "may share"}, noLock: []string{"withdraw"},
+	ofHold: []string{"set entries", "may share"}, noLock: []string{"withdraw"}, denies: []string{"renew"},
+	moves: []string{"renew"}, replicas: []string{"inspect", "may share"}, halves: []string{"acquire each", "release each"},
 	calls: map[string]call{
 		"read":          func(c client) error { return errOf(c.rw.Acquire(c.ctx, Fencing{}, c.reads(0))) },
 		"read waiting":  func(c client) error { return errOf(c.rw.Acquire(c.ctx, Fencing{}, c.reads(wish))) },
@@ -36,14 +36,10 @@ var shared = family{
 		"write waiting": func(c client) error { return errOf(c.rw.Acquire(c.ctx, Fencing{}, c.writes(wish))) },
 		"write fenced":  func(c client) error { return errOf(c.rw.Acquire(c.ctx, fencingHour, c.writes(0))) },
 		"acquire each": func(c client) error {
-			return errOf(first(2, func(results []Result[AcquireReply]) error {
-				return c.rw.AcquireEach(c.ctx, Fencing{}, []RWLockAcquireRequest{c.reads(0), c.beside()}, results)
-			}))
+			return errOf(each(c.ctx, fencedBy(Fencing{}, c.rw.AcquireEach), c.reads(0), c.beside()))
 		},
 		"acquire each fenced": func(c client) error {
-			return errOf(first(2, func(results []Result[AcquireReply]) error {
-				return c.rw.AcquireEach(c.ctx, fencingHour, []RWLockAcquireRequest{c.reads(0), c.writes(0)}, results)
-			}))
+			return errOf(each(c.ctx, fencedBy(fencingHour, c.rw.AcquireEach), c.reads(0), c.writes(0)))
 		},
 		"release reader": func(c client) error { return errOf(c.rw.Release(c.ctx, c.ends(c.owner))) },
 		"release writer": func(c client) error { return errOf(c.rw.Release(c.ctx, c.ends(writer(c.owner)))) },
@@ -59,13 +55,9 @@ var shared = family{
 		},
 		"give up": func(c client) error { h := c.ends(c.owner); h.Doubt = true; return errOf(c.rw.Release(c.ctx, h)) },
 		"release each": func(c client) error {
-			return errOf(first(2, func(results []Result[ReleaseReply]) error {
-				return c.rw.ReleaseEach(c.ctx, []RWLockReleaseRequest{c.ends(c.owner), c.ends(writer(c.owner))}, results)
-			}))
+			return errOf(each(c.ctx, c.rw.ReleaseEach, c.ends(c.owner), c.ends(writer(c.owner))))
 		},
-		"renew": func(c client) error {
-			return c.rw.Renew(c.ctx, lease, []string{c.key}, []string{c.owner}, make([]watchdog.Answer, 1))
-		},
+		"renew":         func(c client) error { return c.renews(c.rw.Renew) },
 		"set entries":   func(c client) error { return errOf(c.rw.SetEntries(c.ctx, c.key, c.owner, Entries{Count: 2})) },
 		"force release": func(c client) error { return errOf(c.rw.ForceRelease(c.ctx, c.key)) },
 		"may share":     func(c client) error { return errOf(c.rw.MayShare(c.ctx, c.key, c.owner)) },
