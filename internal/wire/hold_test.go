@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -85,32 +86,11 @@ func TestSetEntries(t *testing.T) {
 	require.Empty(t, state(t, s))
 }
 
-// renewal is a way to renew.
-type renewal struct {
-	tells bool // how many entries there are
-	renew func(keys, owners []string, entries []Entries, answers []watchdog.Answer) error
-}
-
-// renewals are those on one Redis, and on a node of a quorum.
-func renewals(t *testing.T, n *Redis, vote *Vote) map[string]renewal {
-	return map[string]renewal{
-		"plain": {false, func(keys, owners []string, _ []Entries, answers []watchdog.Answer) error {
-			return n.Renew(bounded(t), lease, keys, owners, answers)
-		}},
-		"voted": {true, func(keys, owners []string, entries []Entries, answers []watchdog.Answer) error {
-			for i := range answers { // those of an earlier call
-				answers[i] = watchdog.Renewed
-			}
-			counts, err := n.RenewVoted(bounded(t), vote, lease, keys, owners, entries, answers)
-			require.True(t, counts)
-			return err
-		}},
-	}
-}
-
+// On one Redis, and on a node of a quorum, which also brings the number of entries.
 func TestRenewAnswersForEachKey(t *testing.T) {
 	s, n, vote := startActive(t)
-	for name, way := range renewals(t, n, vote) {
+	keys, owners := []string{"a", "b", "c", "free", "d"}, slices.Repeat([]string{ownA}, 5)
+	for _, voted := range []bool{false, true} {
 		s.Do(t, "DEL", "a", "b", "c", "d")
 		acquired(t, n, "b", ownB)
 		s.Do(t, "SET", "c", "a string")
@@ -119,13 +99,19 @@ func TestRenewAnswersForEachKey(t *testing.T) {
 			acquired(t, n, key, ownA)
 			s.Do(t, "PEXPIRE", key, "9000")
 		}
-		keys, owners := []string{"a", "b", "c", "free", "d"}, []string{ownA, ownA, ownA, ownA, ownA}
+		entries := map[string]int{"a": 1, "d": 1}
 		answers := []watchdog.Answer{watchdog.NotOurs, watchdog.Renewed, watchdog.Renewed, watchdog.Renewed, watchdog.NotOurs} // of an earlier call
-		require.NoError(t, way.renew(keys, owners, []Entries{{Count: 3}, {Count: 3}, {Count: 3}, {Count: 3}, {}}, answers))
+		if voted {
+			entries["a"] = 3
+			asked := []Entries{{Count: 3}, {Count: 3}, {Count: 3}, {Count: 3}, {}}
+			require.True(t, must(n.RenewVoted(bounded(t), vote, lease, keys, owners, asked, answers))(t), "it has its vote")
+		} else {
+			require.NoError(t, n.Renew(bounded(t), lease, keys, owners, answers))
+		}
 		require.Equal(t, []watchdog.Answer{watchdog.Renewed, watchdog.NotOurs, watchdog.NotOurs, watchdog.NotOurs, watchdog.Renewed}, answers)
-		for k, entries := range map[string]int{"a": map[bool]int{false: 1, true: 3}[way.tells], "d": 1} {
+		for k, count := range entries {
 			h := must(n.Inspect(bounded(t), k))(t)
-			require.Equal(t, entries, h.Entries, name)
+			require.Equal(t, count, h.Entries)
 			require.InDelta(t, lease, h.Remaining, float64(slack))
 			s.Do(t, "DEL", k)
 		}
@@ -133,18 +119,28 @@ func TestRenewAnswersForEachKey(t *testing.T) {
 	}
 }
 
+// A renewal counts on a node only with the marker by which it gave the vote, or without a guard.
+func TestGuard_RenewedCountsOnlyWithTheKnownMarker(t *testing.T) {
+	s, n, vote := startActive(t)
+	for present, known := range map[string]bool{vote.marker: true, "": false, "another": false, vote.marker + " ": false, vote.marker[1:]: false} {
+		s.Do(t, "SET", marker, present)
+		for guard, counts := range map[*Vote]bool{vote: known, nil: true} {
+			got := must(n.RenewVoted(bounded(t), guard, lease, []string{"k"}, []string{ownA}, make([]Entries, 1), make([]watchdog.Answer, 1)))(t)
+			require.Equal(t, counts, got, present)
+		}
+	}
+}
+
 // What Redis refuses for one key leaves that one unanswered and is the error.
 func TestRenewRefused(t *testing.T) {
-	s, n, vote := startActive(t)
+	s, n := start(t)
 	acquired(t, n, "k", ownA)
 	s.Do(t, "ACL", "SETUSER", "default", "-pexpire")
-	for name, way := range renewals(t, n, vote) {
-		answers := []watchdog.Answer{watchdog.Renewed, watchdog.Renewed}
-		err := way.renew([]string{"k", "free"}, []string{ownA, ownA}, make([]Entries, 2), answers)
-		require.Regexp(t, "can't run this command|ACL failure in script", err.Error())
-		require.Equal(t, Refused, OutcomeOf(err))
-		require.Equal(t, []watchdog.Answer{watchdog.Unanswered, watchdog.NotOurs}, answers, name)
-	}
+	answers := make([]watchdog.Answer, 2)
+	err := n.Renew(bounded(t), lease, []string{"k", "free"}, []string{ownA, ownA}, answers)
+	require.Regexp(t, "can't run this command|ACL failure in script", err.Error())
+	require.Equal(t, Refused, OutcomeOf(err))
+	require.Equal(t, []watchdog.Answer{watchdog.Unanswered, watchdog.NotOurs}, answers)
 }
 
 // The embedded server's clock goes on while a script runs: the lock that the script has found expires under it.

@@ -12,11 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/testing/redistest"
-	"github.com/holdfast-go/holdfast/watchdog"
 )
 
-func TestCheckMarksAFreshNode(t *testing.T) {
+// A fresh node is marked, and an activation that names the mark gives it a vote. Repeats change nothing.
+func TestCheckNode(t *testing.T) {
 	s, n := start(t)
+	require.Empty(t, unvoted(t, n, Activate, newIncarnation()).Incarnation)
+	require.Empty(t, state(t, s), "no marker, nothing to activate")
 	reply := unvoted(t, n, Mark, "")
 	require.True(t, reply.Marked)
 	require.Equal(t, ofThree(longest), reply.Deployment)
@@ -28,12 +30,26 @@ func TestCheckMarksAFreshNode(t *testing.T) {
 
 	before := state(t, s)
 	for _, how := range []CheckMode{Mark, Observe, Activate} {
-		again := unvoted(t, n, how, "")
-		require.False(t, again.Marked)
-		require.Equal(t, reply.Incarnation, again.Incarnation)
-		require.Positive(t, again.Remaining)
+		for _, of := range []string{"", "none", newIncarnation(), reply.Incarnation[1:], reply.Incarnation + "0"} {
+			again := unvoted(t, n, how, of)
+			require.False(t, again.Marked)
+			require.Equal(t, reply.Incarnation, again.Incarnation)
+			require.Positive(t, again.Remaining)
+		}
 	}
 	require.Equal(t, before, state(t, s))
+
+	active, vote, has := checkedFor(t, n, Activate, longest, reply.Incarnation)
+	require.True(t, has && active.Marked)
+	require.Zero(t, active.Remaining)
+	require.NotEqual(t, reply.Incarnation, active.Incarnation)
+	activated := markerOf(t, s)
+	require.Regexp(t, `^[0-9a-f]+ [0-9a-f]{40} [0-9a-f]{40} 0 3600000 3$`, activated)
+	lasts(t, s, "holdfast_node", -1)
+	active, again, _ := checkedFor(t, n, Activate, longest, reply.Incarnation) // the reply was lost
+	require.Equal(t, vote, again)
+	require.False(t, active.Marked)
+	require.Equal(t, activated, markerOf(t, s))
 }
 
 func TestQuarantineEnds(t *testing.T) {
@@ -118,31 +134,6 @@ func TestGuard_LongestLease(t *testing.T) {
 	}
 }
 
-func TestActivate(t *testing.T) {
-	s, n := start(t)
-	require.Empty(t, unvoted(t, n, Activate, newIncarnation()).Incarnation)
-	require.Empty(t, state(t, s), "no marker, nothing to activate")
-
-	began := unvoted(t, n, Mark, "").Incarnation
-	begun := markerOf(t, s)
-	for _, of := range []string{"none", newIncarnation(), began[1:], began + "0"} {
-		require.False(t, unvoted(t, n, Activate, of).Marked)
-		require.Equal(t, begun, markerOf(t, s))
-	}
-	reply, vote, has := checkedFor(t, n, Activate, longest, began)
-	require.True(t, has && reply.Marked)
-	require.Zero(t, reply.Remaining)
-	require.NotEqual(t, began, reply.Incarnation)
-
-	activated := markerOf(t, s)
-	require.Regexp(t, `^[0-9a-f]+ [0-9a-f]{40} [0-9a-f]{40} 0 3600000 3$`, activated)
-	lasts(t, s, "holdfast_node", -1)
-	reply, again, _ := checkedFor(t, n, Activate, longest, began) // the reply was lost
-	require.Equal(t, vote, again)
-	require.False(t, reply.Marked)
-	require.Equal(t, activated, markerOf(t, s))
-}
-
 // The scripts are loaded only into the process that was checked.
 func TestGuard_RestartInTheMiddleOfACheck(t *testing.T) {
 	redistest.NeedRedis7(t, keepsScripts)
@@ -220,32 +211,4 @@ func TestVoteTextIsSafe(t *testing.T) {
 	shas := []string{quorumAcquire.sha, newVote("m", "r").acquire.sha, newVote("m", "s").acquire.sha, newVote("n", "r").acquire.sha}
 	slices.Sort(shas)
 	require.Len(t, slices.Compact(shas), 4)
-}
-
-// A lock that is there on a node which did not give it is no vote. That it is not
-// there is always true.
-func TestGuard_RenewedCountsOnlyWithTheKnownMarker(t *testing.T) {
-	s, n, vote := startActive(t)
-	acquired(t, n, "k", ownA)
-	requireCounts := func(want bool, v *Vote, what string) {
-		t.Helper()
-		answers := make([]watchdog.Answer, 2)
-		counts := must(n.RenewVoted(bounded(t), v, lease, []string{"k", "free"}, []string{ownA, ownA}, make([]Entries, 2), answers))(t)
-		require.Equal(t, want, counts, what)
-		require.Equal(t, []watchdog.Answer{watchdog.Renewed, watchdog.NotOurs}, answers, what)
-	}
-	for what, change := range map[string]func(){
-		"none":              func() { s.Do(t, "DEL", marker) },
-		"another's":         func() { forge(t, s, wordRun, "other") },
-		"other incarnation": func() { forge(t, s, wordIncarnation, "abc") },
-		"longer":            func() { s.Do(t, "APPEND", marker, " ") },
-		"empty":             func() { s.Do(t, "SET", marker, "") },
-		"activated anew":    func() { s.Do(t, "DEL", marker); activated(t, n) },
-	} {
-		s.Do(t, "SET", marker, vote.marker)
-		requireCounts(true, vote, "known")
-		change()
-		requireCounts(false, vote, what)
-		requireCounts(true, nil, what) // without a guard
-	}
 }

@@ -105,32 +105,9 @@ func TestRenewReadWriteLocks(t *testing.T) {
 	lasts(t, r.s, "l", 2*lease)
 	require.Zero(t, number(t, r.s, "EXISTS", timeout("k", ofC(1))))
 
-	r.requireOOM(writer(ofB(7)), "free")
 	r.ends(ofA(1), ofB(1)) // Redis has room for less
 	r.requireEntries("")
 	r.s.Do(t, "CONFIG", "SET", "maxmemory", "0")
-}
-
-func (r *harness) requireOOM(owner, key string) {
-	r.t.Helper()
-	_, err := r.rw(owner).Acquire(bounded(r.t), Fencing{}, RWLockAcquireRequest{AcquireRequest: AcquireRequest{key, owner, lease}})
-	require.Equal(r.t, Unavailable, OutcomeOf(err), err)
-	require.Zero(r.t, number(r.t, r.s, "EXISTS", key))
-}
-
-// rlock and fair leave a read/write lock alone, and a read/write lock theirs.
-func TestF33_KindsDoNotMix(t *testing.T) {
-	r := newReadWrites(t)
-	for _, owner := range []string{ofA(1), writer(ofA(1))} {
-		r.clear()
-		r.shares(owner)
-		requireRefused(t, "WRONGTYPE", errOf(r.redis.Acquire(bounded(t), Fencing{}, AcquireRequest{"k", ofB(1), lease})))
-		requireRefused(t, "WRONGTYPE", errOf(r.of(ofB(1)).Acquire(bounded(t), AcquireRequest{"k", ofB(1), lease})))
-		r.clear()
-		require.True(t, r.acquire(ofB(1)).OK)
-		_, err := r.rw(owner).Acquire(bounded(t), Fencing{}, RWLockAcquireRequest{AcquireRequest: AcquireRequest{"k", owner, lease}})
-		requireRefused(t, "WRONGTYPE", err)
-	}
 }
 
 // While the slot of a lock moves, the timeout key of a reader may be at either node. No call takes

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Readers share, a writer waits for all of them, and readers wait for a writer. The last reader's
-// message wakes one, a writer's all, and others are silent.
+// Readers share, a writer waits for all of them, and readers wait for a writer, but for one beside it, with which
+// others read when it has released. The last reader's message wakes one, a writer's all, and others are silent.
 func TestG1_ReadersShareAndAWriterIsAlone(t *testing.T) {
 	r := newReadWrites(t)
 	r.shares(ofA(1), ofA(2), ofB(1), ofJ(1))
@@ -23,13 +23,23 @@ func TestG1_ReadersShareAndAWriterIsAlone(t *testing.T) {
 	r.requireSaid()
 	r.ends(ofA(2))
 	r.requireSaid(scripts.RWLockChannel("k") + " 0")
+	require.Equal(t, AcquireReply{Gone: true}, r.beside(ofB(2), writer(ofB(1))), "nobody writes")
 	require.Empty(t, state(t, r.s))
 
 	r.shares(writer(ofC(1)))
-	r.refused(writer(ofA(1)), writer(ofC(2)), ofC(1), ofB(1))
-	r.requireEntries("write", writer(ofC(1)))
+	r.wishes("writer", clientB) // for which the reader beside it does not wait
+	for range 2 {               // repeated
+		require.Equal(t, AcquireReply{OK: true}, r.beside(ofC(2), writer(ofC(1))))
+	}
+	require.Equal(t, AcquireReply{Gone: true}, r.beside(ofB(2), writer(ofB(1))), "the writer is another")
+	r.refused(writer(ofA(1)), writer(ofC(3)), ofC(1), ofB(1))
+	r.requireEntries("write", writer(ofC(1)), ofC(2))
 	r.ends(writer(ofC(1)))
 	r.requireSaid(scripts.RWLockChannel("k") + " 1")
+	r.s.Do(t, "DEL", wishes("k"))
+	r.refused(writer(ofA(1)))
+	r.shares(ofB(1))
+	r.ends(ofC(2), ofB(1))
 	require.Empty(t, state(t, r.s))
 }
 
@@ -69,28 +79,6 @@ func TestG1_JavasWriter(t *testing.T) {
 	require.Equal(t, holdfast.Status{Held: true, Owner: ofJ(1) + ":write", Entries: 1, Mode: "write"}, h)
 }
 
-// A writer may read, and release: others read beside it then, and it is not handed out again.
-func TestDowngrade(t *testing.T) {
-	r := newReadWrites(t)
-	r.wishes("writer", clientC) // it would wait for itself
-	r.s.Do(t, "DEL", wishes("k"))
-	require.Equal(t, AcquireReply{Gone: true}, r.beside(ofB(2), writer(ofB(1))), "nobody writes")
-	r.shares(writer(ofA(1)))
-	r.wishes("writer", clientC)
-	require.Equal(t, AcquireReply{OK: true}, r.beside(ofA(2), writer(ofA(1))))
-	require.Equal(t, AcquireReply{OK: true}, r.beside(ofA(2), writer(ofA(1))), "a repeat")
-	require.Equal(t, AcquireReply{Gone: true}, r.beside(ofB(2), writer(ofB(1))), "the writer is another")
-	r.refused(ofB(1), ofA(3), writer(ofB(1)))
-	r.ends(writer(ofA(1)))
-	r.requireSaid(scripts.RWLockChannel("k") + " 1")
-	r.requireEntries("read", ofA(2))
-	r.s.Do(t, "DEL", wishes("k"))
-	r.refused(writer(ofB(1)))
-	r.shares(ofB(1))
-	r.ends(ofA(2), ofB(1))
-	require.Empty(t, state(t, r.s))
-}
-
 // Nested entries are counted, and Inspect tells them, with the label of the owner.
 func TestSetEntriesAndInspectReadWriteLocks(t *testing.T) {
 	r := newReadWrites(t)
@@ -125,28 +113,4 @@ func TestSetEntriesAndInspectReadWriteLocks(t *testing.T) {
 	r.requireSaid(scripts.RWLockChannel("k") + " 1")
 	require.False(t, must(r.rw(ofB(1)).ForceRelease(bounded(t), "k"))(t))
 	r.requireSaid()
-}
-
-// A writer's fence is larger than all earlier ones, and a reader's lies between those of the
-// writers before and after it. Beside its writer, it has none of its own.
-func TestG10_FencesOfReadersAndWriters(t *testing.T) {
-	r := newReadWrites(t)
-	last := int64(0)
-	fenced := func(owner string, reserve int64) AcquireReply {
-		a := RWLockAcquireRequest{AcquireRequest: AcquireRequest{"k", owner, lease}}
-		return must(r.rw(owner).Acquire(bounded(t), Fencing{Reserve: reserve, Expiry: time.Hour}, a))(t)
-	}
-	for i := range 20 {
-		a := fenced(writer(ofA(i)), 1000)
-		require.Greater(t, a.Fence, last)
-		used := a.Fence + 5
-		require.Equal(t, AcquireReply{OK: true}, r.beside(ofB(i), writer(ofA(i))))
-		require.True(t, r.ended(RWLockReleaseRequest{ReleaseRequest: ReleaseRequest{Key: "k", Owner: writer(ofA(i)), LastFence: used}}).Ours)
-		require.Equal(t, decimal(used), text(t, r.s, "GET", counter("k")), "the rest is given back")
-		b, c := fenced(ofC(i), 1), fenced(ofC(100+i), 1)
-		require.Greater(t, b.Fence, used)
-		last = c.Fence
-		require.Greater(t, last, b.Fence)
-		r.ends(ofC(i), ofC(100+i), ofB(i))
-	}
 }

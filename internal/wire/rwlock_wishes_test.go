@@ -77,6 +77,12 @@ func TestG4_WishesEnd(t *testing.T) {
 	lasts(t, r.s, wishes("k"), wish) // of the reader alone, which is next
 	r.shares(ofA(4))
 	require.Zero(t, number(t, r.s, "EXISTS", wishes("k")))
+	r.ends(ofA(4))
+
+	r.s.Do(t, "HSET", wishes("k"), "reader dead", "1 1")
+	r.shares(writer(ofA(5)))
+	r.ends(writer(ofA(5)))
+	require.Empty(t, state(t, r.s))
 }
 
 // Those whose turn it is have a third of a wish to take a lock that is free, however many there are,
@@ -124,35 +130,6 @@ func TestG4_AFreeLockDoesNotWaitForLong(t *testing.T) {
 func (r *harness) later() bool {
 	before := serverMillis(r.t, r.s)
 	return serverMillis(r.t, r.s) > before
-}
-
-// The turn of a writer may end without a release. It had its turn all the same: its client's wish has
-// ended, and readers that waited go before other writers.
-func TestG4_ATurnMayEndWithoutARelease(t *testing.T) {
-	r := newReadWrites(t)
-	r.shares(ofA(1))
-	require.False(t, r.tries(writer(ofA(2)), wish).OK)
-	require.False(t, r.tries(ofB(1), wish).OK)
-	require.False(t, r.tries(writer(ofC(1)), wish).OK)
-	r.s.Do(t, "HSET", wishes("k"), "reader dead", "1 1")
-	r.ends(ofA(1))
-	r.shares(writer(ofA(2)))
-	until(t, func() bool { return r.later() })
-	require.False(t, r.tries(writer(ofA(3)), wish).OK, "another caller of the client")
-	r.dies(writer(ofA(2)))
-	require.False(t, r.tries(writer(ofA(3)), wish).OK)
-	require.False(t, r.tries(writer(ofC(2)), wish).OK)
-	r.shares(ofB(2))
-	r.ends(ofB(2))
-	require.False(t, r.tries(writer(ofA(4)), wish).OK, "it waits since its turn")
-	r.shares(writer(ofC(3)))
-	lasts(t, r.s, wishes("k"), wish)
-
-	r.clear()
-	r.s.Do(t, "HSET", wishes("k"), "reader dead", "1 1")
-	r.shares(writer(ofA(5)))
-	r.ends(writer(ofA(5)))
-	require.Empty(t, state(t, r.s))
 }
 
 // A wish from before the clock has jumped back counts from now on. That of a caller with a wish of a
