@@ -59,9 +59,7 @@ func (c *client) holdOn(n *node, key, owner string, p part) *hold {
 
 // Acquires of one kind go out as a batch, and each gets its own answer.
 func TestBatch(t *testing.T) {
-	inBubble(t, 1, func(t *testing.T, r *harness) {
-		c := r.warm()
-		n := c.nodes[0]
+	onNode(t, func(t *testing.T, _ *harness, c *client, n *node) {
 		calls := c.requests(0, "")
 		require.True(t, (<-beginAsk(n, c.newHold("held", ownY, lease), false)).reply.OK)
 		for _, fenced := range []bool{false, true} {
@@ -79,9 +77,7 @@ func TestBatch(t *testing.T) {
 
 // If Redis forbids one member of a batch, each member is asked for alone.
 func TestBatch_FaultsOfOthers(t *testing.T) {
-	inBubble(t, 1, func(t *testing.T, r *harness) {
-		c := r.warm()
-		n := c.nodes[0]
+	onNode(t, func(t *testing.T, _ *harness, c *client, n *node) {
 		c.ways[0].OwnWords("NOPERM No permissions to access a key", true, mentions("foreign"))
 		asks, foreign := first(t, &n.asks, false, c.started(n, "foreign", ownX))
 		mine := beginAsk(n, c.newHold("key", ownX, lease), false)
@@ -106,9 +102,7 @@ func TestBatch_FaultsOfOthers(t *testing.T) {
 // A member with a hold that is over before the batch goes out is left out; the others are
 // asked for.
 func TestBatch_OneIsOver(t *testing.T) {
-	inBubble(t, 1, func(t *testing.T, r *harness) {
-		c := r.warm()
-		n := c.nodes[0]
+	onNode(t, func(t *testing.T, r *harness, c *client, n *node) {
 		asks, mine := first(t, &n.asks, false, c.started(n, "k", ownX))
 		over := c.newHold("over", ownX, lease)
 		other := beginAsk(n, over, false)
@@ -125,9 +119,7 @@ func TestBatch_OneIsOver(t *testing.T) {
 
 // Without an answer, each member of a batch is in doubt, and the node has been silent once.
 func TestBatch_NoAnswer(t *testing.T) {
-	inBubble(t, 1, func(t *testing.T, r *harness) {
-		c := r.warm()
-		n := c.nodes[0]
+	onNode(t, func(t *testing.T, _ *harness, c *client, n *node) {
 		c.ways[0].SwallowReply(1, mentions("two"))
 		asks, one := first(t, &n.asks, false, c.started(n, "one", ownX))
 		h := c.newHold("two", ownX, lease)
@@ -168,9 +160,7 @@ func TestBatch_StrangeRefusal(t *testing.T) {
 // Releases go out in batches as well, and each gets its own answer: released, nothing to
 // release, refused.
 func TestBatch_Releases(t *testing.T) {
-	inBubble(t, 1, func(t *testing.T, r *harness) {
-		c := r.warm()
-		n := c.nodes[0]
+	onNode(t, func(t *testing.T, r *harness, c *client, n *node) {
 		for _, key := range []string{"held", "wrong"} {
 			require.True(t, (<-beginAsk(n, c.newHold(key, ownX, lease), false)).reply.OK)
 		}
@@ -206,9 +196,8 @@ func TestBatch_Releases(t *testing.T) {
 // A release waits for the answer to an acquire under way: it has to know whether a
 // tombstone is needed.
 func TestBatch_ReleaseAwaitsTheAnswer(t *testing.T) {
-	inBubble(t, 1, func(t *testing.T, r *harness) {
-		c := r.warm()
-		n, h := c.nodes[0], c.newHold("k", ownX, lease)
+	onNode(t, func(t *testing.T, r *harness, c *client, n *node) {
+		h := c.newHold("k", ownX, lease)
 		c.ways[0].HoldReplies(true)
 		came := beginAsk(n, h, false)
 		r.settles(ownX)

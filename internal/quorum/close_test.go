@@ -35,9 +35,7 @@ func TestCloseLetsASharedReleaseArrive(t *testing.T) {
 		ends, _ := first(t, &n.ends, struct{}{}, c.holdOn(n, "other", ownY, part{state: present}))
 		send := sync.OnceFunc(func() { n.ends.send(ends) })
 		defer send()
-		reply, err := c.Release(t.Context(), wire.ReleaseRequest{Key: "k", Owner: ownX})
-		require.NoError(t, err)
-		require.True(t, reply.Ours)
+		c.releases(ownX, 0)
 		closed := c.closing()
 		require.True(t, c.work.TryGo(send))
 		<-closed

@@ -46,9 +46,7 @@ func (r *harness) fenceOf(c *client, own string, giveBack bool) wire.AcquireRepl
 	if giveBack {
 		used = a.Fence
 	}
-	reply, err := c.Release(r.t.Context(), wire.ReleaseRequest{Key: "k", Owner: c.owner, LastFence: used})
-	require.NoError(r.t, err)
-	require.True(r.t, reply.Ours)
+	c.releases(c.owner, used)
 	r.settles("", "", "")
 	return a
 }
@@ -85,9 +83,7 @@ func TestG10_ReservedNumbersAreNotFarAhead(t *testing.T) {
 		a, err := x.Acquire(t.Context(), "k", ownX, lease, 2*lease.Microseconds())
 		require.NoError(t, err)
 		require.True(t, a.OK)
-		reply, err := x.Release(t.Context(), wire.ReleaseRequest{Key: "k", Owner: ownX})
-		require.NoError(t, err)
-		require.True(t, reply.Ours)
+		x.releases(ownX, 0)
 		last := r.fenceOf(x, ownO, true).Fence
 		require.Greater(t, last, a.FenceEnd)
 
@@ -172,8 +168,7 @@ func TestG10_WrittenBackToAllNodes(t *testing.T) {
 			x.ways[2].HoldRequests(false)
 			x.ways[2].Refuse(false)
 			locktest.Await(t, func() bool { return slices.Min(r.counters()) >= a.FenceEnd })
-			_, err := x.Release(t.Context(), wire.ReleaseRequest{Key: "k", Owner: x.owner})
-			require.NoError(t, err)
+			x.releases(x.owner, 0)
 			r.settles("", "", "")
 			r.do(0, "DEL", token)
 			require.Greater(t, r.fenceOf(y, ownY, false).Fence, a.FenceEnd)

@@ -106,9 +106,7 @@ func TestRepairDoesNotReplaceARelease(t *testing.T) {
 func TestFailedEndIsRepeated(t *testing.T) {
 	inBubbles(t, 3, map[string]func(x *client, h *hold){
 		"released": func(x *client, _ *hold) {
-			reply, err := x.Release(x.t.Context(), wire.ReleaseRequest{Key: "k", Owner: ownX})
-			require.NoError(x.t, err)
-			require.True(x.t, reply.Ours)
+			x.releases(ownX, 0)
 		},
 		"lost":     func(x *client, _ *hold) { x.Abandoned("k", ownX) },
 		"given up": func(x *client, h *hold) { x.giveUp(h, false) },
@@ -128,9 +126,7 @@ func TestReleaseThatTheRepairerHasDone(t *testing.T) {
 		for _, n := range c.markOver(h, true, 0) {
 			require.NoError(t, (<-beginEnd(n, h)).err)
 		}
-		reply, err := c.Release(t.Context(), wire.ReleaseRequest{Key: "k", Owner: ownX})
-		require.NoError(t, err)
-		require.True(t, reply.Ours)
+		c.releases(ownX, 0)
 	})
 }
 
@@ -152,9 +148,7 @@ func TestUnansweredReleaseIsNoLoss(t *testing.T) {
 
 // Calls for a short lease give nodes less time. One without an answer makes no node away.
 func TestShortLeasesMakeNoNodeAway(t *testing.T) {
-	inBubble(t, 1, func(t *testing.T, r *harness) {
-		c := r.warm()
-		n := c.nodes[0]
+	onNode(t, func(t *testing.T, _ *harness, c *client, n *node) {
 		for range awayAfter {
 			_, err := call(n, 100*time.Millisecond, func(ctx context.Context) (struct{}, error) {
 				<-ctx.Done()

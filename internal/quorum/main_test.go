@@ -71,6 +71,14 @@ func inBubble(t *testing.T, nodes int, test func(t *testing.T, r *harness)) {
 	})
 }
 
+// onNode runs a test in virtual time on one node, of a client that knows its vote.
+func onNode(t *testing.T, test func(t *testing.T, r *harness, c *client, n *node)) {
+	inBubble(t, 1, func(t *testing.T, r *harness) {
+		c := r.warm()
+		test(t, r, c, c.nodes[0])
+	})
+}
+
 // inBubbles runs a test in virtual time once for each case.
 func inBubbles[C any](t *testing.T, nodes int, cases map[string]C, test func(t *testing.T, r *harness, c C)) {
 	for name, c := range cases {
@@ -222,6 +230,14 @@ func (c *client) has(owner string) {
 	a, err := c.get(owner)
 	require.NoError(c.t, err)
 	require.True(c.t, a.OK)
+}
+
+// releases ends the hold of an owner that has the key, and whose last fence is given: 0 gives no numbers back.
+func (c *client) releases(owner string, lastFence int64) {
+	c.t.Helper()
+	reply, err := c.Release(c.t.Context(), wire.ReleaseRequest{Key: "k", Owner: owner, LastFence: lastFence})
+	require.NoError(c.t, err)
+	require.True(c.t, reply.Ours)
 }
 
 // takes makes rounds until the client has the key: it may take a while to notice that a node

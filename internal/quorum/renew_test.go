@@ -188,13 +188,19 @@ func (r *harness) entries() (all []string) {
 	return all
 }
 
+// notes has the nodes note the entries of ownX.
+func (c *client) notes(e wire.Entries) {
+	c.t.Helper()
+	ours, err := c.SetEntries(c.t.Context(), "k", ownX, e)
+	require.NoError(c.t, err)
+	require.True(c.t, ours)
+}
+
 // nested is a settled client with a second entry.
 func (r *harness) nested() *client {
 	r.t.Helper()
 	x, _ := r.settled()
-	ours, err := x.SetEntries(r.t.Context(), "k", ownX, wire.Entries{Count: 2})
-	require.NoError(r.t, err)
-	require.True(r.t, ours)
+	x.notes(wire.Entries{Count: 2})
 	require.Equal(r.t, []string{"2", "2", "2"}, r.entries())
 	return x
 }
@@ -218,16 +224,6 @@ func TestRefusedSetEntriesLeavesNoTrace(t *testing.T) {
 	})
 }
 
-// A node that missed a nested entry gets it with the next renewal.
-func TestRenewalBringsEntries(t *testing.T) {
-	inBubble(t, 3, func(t *testing.T, r *harness) {
-		x := r.nested()
-		r.do(2, "HSET", "k", ownX, "1") // as if it had missed it
-		x.renews(watchdog.Renewed)
-		require.Equal(t, []string{"2", "2", "2"}, r.entries())
-	})
-}
-
 // A renewal that waits for the vote of a node does not bring it the count of before.
 func TestLateRenewalBringsTheNewEntries(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, r *harness) {
@@ -235,9 +231,7 @@ func TestLateRenewalBringsTheNewEntries(t *testing.T) {
 		x.nodes[2].guard.forget()
 		x.ways[2].OnRequest(redistest.Always(mentions(string(wire.Observe)), redistest.Hold))
 		x.renews(watchdog.Renewed)
-		ours, err := x.SetEntries(t.Context(), "k", ownX, wire.Entries{Count: 3})
-		require.NoError(t, err)
-		require.True(t, ours)
+		x.notes(wire.Entries{Count: 3})
 		require.Equal(t, []string{"3", "3", "3"}, r.entries())
 		x.ways[2].OnRequest(nil)
 		x.ways[2].Release()
@@ -245,14 +239,16 @@ func TestLateRenewalBringsTheNewEntries(t *testing.T) {
 	})
 }
 
-// A node that missed a hold with a label of its own gets both.
-func TestRepairBringsTheLabel(t *testing.T) {
+// A node that missed a nested entry, or a hold with a label of its own, gets them with the next renewal.
+func TestRenewalBringsEntriesAndLabel(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, r *harness) {
-		x, _ := r.settled()
+		x := r.nested()
+		r.do(2, "HSET", "k", ownX, "1")
+		x.renews(watchdog.Renewed)
+		require.Equal(t, []string{"2", "2", "2"}, r.entries())
+
 		label := "its own"
-		ours, err := x.SetEntries(t.Context(), "k", ownX, wire.Entries{Count: 1, Label: &label})
-		require.NoError(t, err)
-		require.True(t, ours)
+		x.notes(wire.Entries{Count: 1, Label: &label})
 		settle()
 		for i := range r.servers { // that the label has not reached yet
 			r.do(i, "HSET", "k", ownX, "1 usual")
