@@ -220,10 +220,8 @@ func useEverything(t *testing.T, server *redistest.Server, redis *wire.Redis, ke
 		require.Equal(t, 2, status.Entries)
 		return err
 	}))
-	_, err := there.TryLock(ctx, key)
-	require.ErrorIs(t, err, holdfast.ErrNotAcquired)
-	_, err = there.TryLockFor(ctx, key, 2*time.Second) // longer than a heartbeat's period
-	require.ErrorIs(t, err, holdfast.ErrNotAcquired)
+	require.ErrorIs(t, locktest.ErrOf(there.TryLock(ctx, key)), holdfast.ErrNotAcquired)
+	require.ErrorIs(t, locktest.ErrOf(there.TryLockFor(ctx, key, 2*time.Second)), holdfast.ErrNotAcquired) // longer than a heartbeat's period
 
 	require.Eventually(t, func() bool { return listeners(t, server) == 0 }, redistest.Patience, time.Millisecond)
 	woken := make(chan error, 5)
@@ -248,16 +246,11 @@ func useEverything(t *testing.T, server *redistest.Server, redis *wire.Redis, ke
 		status, err := here.Inspect(ctx, key)
 		return err == nil && !status.Held
 	}, redistest.Patience, time.Millisecond)
-	_, err = redis.Release(ctx, wire.ReleaseRequest{Key: key, Owner: "somebody", Notify: true, Doubt: true})
-	require.NoError(t, err)
-	set, err := multilock.LockAll(ctx, multilock.Keys(here, key, key+" and more"))
-	require.NoError(t, err)
-	require.NoError(t, set.Unlock(ctx))
+	require.NoError(t, locktest.ErrOf(redis.Release(ctx, wire.ReleaseRequest{Key: key, Owner: "somebody", Notify: true, Doubt: true})))
+	require.NoError(t, locktest.Must(multilock.LockAll(ctx, multilock.Keys(here, key, key+" and more")))(t).Unlock(ctx))
 
 	locktest.Lock(t, here, ctx, key)
-	held, err := there.ForceUnlock(ctx, key)
-	require.NoError(t, err)
-	require.True(t, held)
+	require.True(t, locktest.Must(there.ForceUnlock(ctx, key))(t))
 }
 
 // listeners counts the channels of locks with subscribers on a server.

@@ -149,9 +149,7 @@ func TestTasksHaveShortPrograms(t *testing.T) {
 		require.Equal(t, c[2] != "", err == nil, "%s: -C is for modules", c[1])
 		require.Contains(t, program, "//\t"+strings.Trim(c[0], "[`]")+" ", "its comment")
 		require.LessOrEqual(t, strings.Count(program, "\n"), 150, c[1])
-		files, err := filepath.Glob(c[1] + "/*.go")
-		require.NoError(t, err)
-		require.Len(t, files, 2, "%s: the program and its test", c[1])
+		require.Len(t, locktest.Must(filepath.Glob(c[1]+"/*.go"))(t), 2, "%s: the program and its test", c[1])
 	}
 }
 
@@ -309,12 +307,10 @@ func functions(t *testing.T, dir string) map[string]string {
 
 func declarations(t *testing.T, dir string) (all []ast.Decl) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	require.NoError(t, err)
+	files := locktest.Must(filepath.Glob(filepath.Join(dir, "*.go")))(t)
 	for _, file := range files {
 		if !strings.HasSuffix(file, "_test.go") {
-			f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
-			require.NoError(t, err)
+			f := locktest.Must(parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments))(t)
 			all = append(all, f.Decls...)
 		}
 	}
@@ -324,8 +320,7 @@ func declarations(t *testing.T, dir string) (all []ast.Decl) {
 // pages are what users read.
 func pages(t *testing.T) []string {
 	t.Helper()
-	docs, err := fs.Glob(os.DirFS("."), "docs/*.md")
-	require.NoError(t, err)
+	docs := locktest.Must(fs.Glob(os.DirFS("."), "docs/*.md"))(t)
 	require.NotEmpty(t, docs)
 	return append([]string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md"}, docs...)
 }
@@ -347,7 +342,5 @@ func goBlocks(t *testing.T, page string) (blocks []goBlock) {
 
 func readFile(t *testing.T, file string) string {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
-	return string(text)
+	return string(locktest.Must(os.ReadFile(file))(t))
 }

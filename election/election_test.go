@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/election"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 	"github.com/holdfast-go/holdfast/internal/testing/sim"
 	"github.com/holdfast-go/holdfast/rlock"
 )
@@ -32,8 +33,7 @@ func TestTwoCandidates(t *testing.T) {
 		require.ErrorIs(t, err, election.ErrNotLeader)
 		require.ErrorIs(t, err, holdfast.ErrNotAcquired)
 		require.ErrorContains(t, err, `held by "a"`)
-		s, err := b.Leader(t.Context())
-		require.NoError(t, err)
+		s := redistest.Must(b.Leader(t.Context()))(t)
 		require.Equal(t, []any{"a", holdfast.LeaseFrom(first).Owner()}, []any{s.Label, s.Owner})
 		time.Sleep(long)
 		require.Empty(t, b.terms)
@@ -51,8 +51,7 @@ func TestTwoCandidates(t *testing.T) {
 		<-second.Done()
 		b.returns <- nil
 		require.NoError(t, received(t, b.ended, soon))
-		s, err = b.Leader(t.Context())
-		require.NoError(t, err)
+		s = redistest.Must(b.Leader(t.Context()))(t)
 		require.False(t, s.Held)
 	})
 }
@@ -171,16 +170,14 @@ func (l endsIt) TryLock(ctx context.Context, _ string, _ ...holdfast.LockOption)
 
 func TestContextEndsAsRedisIsAway(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
-	e, err := election.New(endsIt{end: end}, "g")
-	require.NoError(t, err)
+	e := redistest.Must(election.New(endsIt{end: end}, "g"))(t)
 	require.ErrorIs(t, e.Run(ctx, func(context.Context) error { return nil }), context.Canceled)
 }
 
 // A lead that panics or ends its goroutine resigns, and its Election can run again.
 func TestLeadDoesNotReturn(t *testing.T) {
 	onAll(t, func(t *testing.T, w world) {
-		e, err := election.New(w.process(), "g")
-		require.NoError(t, err)
+		e := redistest.Must(election.New(w.process(), "g"))(t)
 		b := stand(t, w.process())
 		b.leads(t, soon)
 		b.returns <- nil
@@ -193,9 +190,7 @@ func TestLeadDoesNotReturn(t *testing.T) {
 			}()
 			received(t, left, soon)
 			require.EqualError(t, e.IsLeader(t.Context()), "not the leader")
-			s, err := e.Leader(t.Context())
-			require.NoError(t, err)
-			require.False(t, s.Held)
+			require.False(t, redistest.Must(e.Leader(t.Context()))(t).Held)
 		}
 		require.NoError(t, e.Run(t.Context(), func(context.Context) error { return nil }))
 	})
@@ -205,8 +200,7 @@ func TestLeadDoesNotReturn(t *testing.T) {
 func TestWhatEndsRun(t *testing.T) {
 	onAll(t, func(t *testing.T, w world) {
 		l := w.process()
-		e, err := election.New(l, "g")
-		require.NoError(t, err)
+		e := redistest.Must(election.New(l, "g"))(t)
 		for _, err := range []error{nil, holdfast.ErrLost, holdfast.ErrUnavailable, holdfast.ErrUnknown} {
 			require.Equal(t, err, e.Run(t.Context(), func(context.Context) error { return err }), "that of lead")
 		}
@@ -227,13 +221,11 @@ func TestWhatEndsRun(t *testing.T) {
 }
 
 func TestBadArguments(t *testing.T) {
-	locks, err := holdfasttest.New()
-	require.NoError(t, err)
+	locks := redistest.Must(holdfasttest.New())(t)
 	_, noLocker := election.New(nil, "g")
 	_, noOption := election.New(locks, "g", nil)
 	_, bounded := election.New(locks, "g", holdfast.WaitAtMost(time.Second))
-	e, err := election.New(locks, "")
-	require.NoError(t, err)
+	e := redistest.Must(election.New(locks, ""))(t)
 	for _, err := range []error{
 		noLocker, noOption, bounded, e.Run(t.Context(), nil), e.Run(t.Context(), func(context.Context) error { return nil }),
 	} {
@@ -279,11 +271,9 @@ func TestNeverTwo(t *testing.T) {
 		var leading atomic.Int32
 		var terms atomic.Int64
 		for p := range processes {
-			l, err := rlock.New(w.Clients(p)[0], holdfast.WithLease(lease))
-			require.NoError(t, err)
+			l := redistest.Must(rlock.New(w.Clients(p)[0], holdfast.WithLease(lease)))(t)
 			defer l.Close()
-			e, err := election.New(l, "g")
-			require.NoError(t, err)
+			e := redistest.Must(election.New(l, "g"))(t)
 			r := sim.Random(1, "terms "+string(rune('0'+p)))
 			all.Go(func() {
 				for ctx.Err() == nil {

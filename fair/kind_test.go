@@ -76,9 +76,7 @@ func TestF8_LongestOptionsWork(t *testing.T) {
 		next <- err
 	}()
 	locktest.Await(t, func() bool {
-		s, err := here.Inspect(t.Context(), "k")
-		require.NoError(t, err)
-		return s.Waiting == 1 || len(next) > 0
+		return locktest.Must(here.Inspect(t.Context(), "k"))(t).Waiting == 1 || len(next) > 0
 	})
 	require.NoError(t, held.Unlock(t.Context()))
 	require.NoError(t, <-next)

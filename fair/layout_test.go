@@ -42,9 +42,7 @@ func TestLayout(t *testing.T) {
 	r.Expires(scores, 7*24*time.Hour)
 	number := func(command ...string) int { return locktest.Number(t, r.Server, command...) }
 	until := func(command ...string) float64 { // the time in a reply, from now by the clock of this machine, in ms
-		at, err := strconv.ParseFloat(r.Text(command...), 64)
-		require.NoError(t, err)
-		return at - float64(time.Now().UnixMilli())
+		return locktest.Must(strconv.ParseFloat(r.Text(command...), 64))(t) - float64(time.Now().UnixMilli())
 	}
 	require.Equal(t, 1, number("ZCARD", scores))
 	require.InDelta(t, 30_000, until("ZSCORE", scores, owner), 20_000)
@@ -66,8 +64,7 @@ func TestLayout(t *testing.T) {
 	require.NoError(t, granted.Unlock(t.Context()))
 	r.Only(counter, heartbeats)
 	locktest.Lock(t, waiter, t.Context(), key)
-	_, err := holder.ForceUnlock(t.Context(), key)
-	require.NoError(t, err)
+	require.NoError(t, locktest.ErrOf(holder.ForceUnlock(t.Context(), key)))
 	r.Only(counter, heartbeats)
 	require.Empty(t, r.Messages, "nobody waits")
 	locktest.Await(t, func() bool { return len(locktest.Channels(t, r.Server)) == 0 })

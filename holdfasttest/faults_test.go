@@ -17,8 +17,7 @@ import (
 func bubble(t *testing.T, f func(t *testing.T, ctx context.Context, l *holdfasttest.Locker), opts ...holdfast.Option) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l, err := holdfasttest.New(opts...)
-		require.NoError(t, err)
+		l := locktest.Must(holdfasttest.New(opts...))(t)
 		f(t, t.Context(), l)
 	})
 }
@@ -47,14 +46,11 @@ func TestLose(t *testing.T) {
 
 func TestHold(t *testing.T) {
 	bubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.Locker) {
-		release, err := l.Hold("k")
-		require.NoError(t, err)
-		_, err = l.TryLock(ctx, "k")
-		require.EqualError(t, err, `holdfast: lock "k": not acquired: held by another`)
-		_, err = l.Hold("k")
+		release := locktest.Must(l.Hold("k"))(t)
+		require.EqualError(t, locktest.ErrOf(l.TryLock(ctx, "k")), `holdfast: lock "k": not acquired: held by another`)
+		_, err := l.Hold("k")
 		locktest.RequireSentinel(t, err, holdfast.ErrNotAcquired)
-		_, err = l.Hold("")
-		require.ErrorContains(t, err, "key is empty")
+		require.ErrorContains(t, locktest.ErrOf(l.Hold("")), "key is empty")
 
 		waiting := locktest.GoLock(l, ctx, "k")
 		time.Sleep(time.Hour)
@@ -65,10 +61,8 @@ func TestHold(t *testing.T) {
 		release()
 		require.NoError(t, lease.Unlock(ctx))
 
-		capped, err := holdfasttest.New(holdfast.WithMaxHold(time.Second))
-		require.NoError(t, err)
-		_, err = capped.Hold("k")
-		require.NoError(t, err)
+		capped := locktest.Must(holdfasttest.New(holdfast.WithMaxHold(time.Second)))(t)
+		require.NoError(t, locktest.ErrOf(capped.Hold("k")))
 		time.Sleep(time.Hour)
 		_, err = capped.TryLock(ctx, "k")
 		locktest.RequireSentinel(t, err, holdfast.ErrNotAcquired)
@@ -116,8 +110,7 @@ func TestOutage_Calls(t *testing.T) {
 		mine := locktest.Lock(t, l, ctx, "mine")
 		l.Outage(time.Minute)
 		start := time.Now()
-		_, err := l.TryLock(ctx, "mine")
-		require.ErrorContains(t, err, "held by this locker for", "that is known without Redis")
+		require.ErrorContains(t, locktest.ErrOf(l.TryLock(ctx, "mine")), "held by this locker for", "that is known without Redis")
 		for name, call := range map[string]func() error{
 			"TryLock":     func() error { _, err := l.TryLock(ctx, "k"); return err },
 			"Do":          func() error { return l.Do(ctx, "k", nothing, holdfast.WaitAtMost(0)) },
@@ -129,7 +122,7 @@ func TestOutage_Calls(t *testing.T) {
 			locktest.RequireSentinel(t, call(), holdfast.ErrUnavailable)
 			require.Equal(t, start, time.Now(), name)
 		}
-		_, err = l.TryLockFor(ctx, "k", time.Second)
+		_, err := l.TryLockFor(ctx, "k", time.Second)
 		locktest.RequireSentinel(t, err, holdfast.ErrUnavailable)
 		require.Equal(t, time.Second, time.Since(start))
 		short, cancel := context.WithTimeout(ctx, time.Second)
@@ -148,8 +141,7 @@ func TestOutage_Calls(t *testing.T) {
 // A wait that begins before the outage may last for WithMaxOutage from its start.
 func TestOutage_BeginsDuringAWait(t *testing.T) {
 	bubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.Locker) {
-		release, err := l.Hold("k")
-		require.NoError(t, err)
+		release := locktest.Must(l.Hold("k"))(t)
 		waiting := locktest.GoLock(l, ctx, "k")
 		time.Sleep(time.Minute)
 		l.Outage(time.Hour)
@@ -246,8 +238,7 @@ func TestOutage_Close(t *testing.T) {
 
 func TestOnPlace(t *testing.T) {
 	bubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.Locker) {
-		release, err := l.Hold("k")
-		require.NoError(t, err)
+		release := locktest.Must(l.Hold("k"))(t)
 		first := locktest.GoLock(l.Another(), ctx, "k")
 		synctest.Wait()
 		var places []int

@@ -43,8 +43,7 @@ func TestReadersConformance(t *testing.T) { contract.Run(t, readers.InVirtualTim
 // inBubble runs a test of a read/write lock.
 func inBubble(t *testing.T, f func(t *testing.T, ctx context.Context, l *holdfasttest.RWLock)) {
 	synctest.Test(t, func(t *testing.T) {
-		l, err := holdfasttest.NewRWLock(holdfast.WithFencing())
-		require.NoError(t, err)
+		l := locktest.Must(holdfasttest.NewRWLock(holdfast.WithFencing()))(t)
 		f(t, context.Background(), l)
 		require.NoError(t, l.Close())
 	})
@@ -65,17 +64,13 @@ func waits(t *testing.T, l holdfast.Locker) <-chan *holdfast.Lease {
 func TestReadersShareAndWritersTakeTurns(t *testing.T) {
 	inBubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.RWLock) {
 		r := locktest.Lock(t, l.RLocker(), ctx, "k", holdfast.Label("me"))
-		_, err := l.TryLock(ctx, "k")
-		require.ErrorIs(t, err, holdfast.ErrNotAcquired)
-		release, err := l.RLocker().Hold("k")
-		require.NoError(t, err)
-		s, err := l.Inspect(ctx, "k")
-		require.NoError(t, err)
+		require.ErrorIs(t, locktest.ErrOf(l.TryLock(ctx, "k")), holdfast.ErrNotAcquired)
+		release := locktest.Must(l.RLocker().Hold("k"))(t)
+		s := locktest.Must(l.Inspect(ctx, "k"))(t)
 		require.Equal(t, []any{true, "read", 2, "me", r.Owner()}, []any{s.Held, s.Mode, s.Readers, s.Label, s.Owner})
 
 		first, second := waits(t, l), waits(t, l.Another())
-		_, err = l.RLocker().TryLock(ctx, "k")
-		require.ErrorIs(t, err, holdfast.ErrNotAcquired, "a writer waits")
+		require.ErrorIs(t, locktest.ErrOf(l.RLocker().TryLock(ctx, "k")), holdfast.ErrNotAcquired, "a writer waits")
 		late, later := waits(t, l.RLocker()), waits(t, l.Another().RLocker())
 		release()
 		synctest.Wait()
@@ -83,8 +78,7 @@ func TestReadersShareAndWritersTakeTurns(t *testing.T) {
 		require.NoError(t, r.Unlock(ctx))
 		w := <-first
 		require.Greater(t, w.Fence(), r.Fence())
-		s, err = l.Inspect(ctx, "k")
-		require.NoError(t, err)
+		s = locktest.Must(l.Inspect(ctx, "k"))(t)
 		require.Equal(t, []any{"write", 0, w.Owner()}, []any{s.Mode, s.Readers, s.Owner})
 		synctest.Wait()
 		require.Empty(t, second)
@@ -115,20 +109,16 @@ func TestReadersGoOnWhenTheWriterGivesUp(t *testing.T) {
 func TestDowngradeAndUpgrade(t *testing.T) {
 	inBubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.RWLock) {
 		w := locktest.Lock(t, l, ctx, "k")
-		r, err := l.RLocker().TryLock(w.Bind(ctx), "k", holdfast.MaxHold(time.Hour))
-		require.NoError(t, err)
+		r := locktest.Must(l.RLocker().TryLock(w.Bind(ctx), "k", holdfast.MaxHold(time.Hour)))(t)
 		require.Equal(t, w.Fence(), r.Fence())
 		require.NotEqual(t, w.Owner(), r.Owner())
 		both := r.Bind(w.Bind(ctx))
-		inner, err := l.TryLock(both, "k") // it writes still
-		require.NoError(t, err)
+		inner := locktest.Must(l.TryLock(both, "k"))(t) // it writes still
 		require.NoError(t, inner.Unlock(ctx))
-		inner, err = l.RLocker().TryLock(both, "k")
-		require.NoError(t, err)
+		inner = locktest.Must(l.RLocker().TryLock(both, "k"))(t)
 		require.Equal(t, r.Owner(), inner.Owner())
 		require.NoError(t, inner.Unlock(ctx))
-		s, err := l.Inspect(ctx, "k")
-		require.NoError(t, err)
+		s := locktest.Must(l.Inspect(ctx, "k"))(t)
 		require.Equal(t, []any{"write", 1, w.Owner()}, []any{s.Mode, s.Readers, s.Owner})
 
 		reads, writes := waits(t, l.RLocker()), waits(t, l)
@@ -137,29 +127,23 @@ func TestDowngradeAndUpgrade(t *testing.T) {
 		require.NoError(t, r.Err())
 		require.Empty(t, writes)
 		for _, bound := range []context.Context{r.Bind(ctx), context.WithoutCancel(both)} {
-			_, err = l.Lock(bound, "k")
-			require.ErrorIs(t, err, holdfast.ErrUpgrade)
+			require.ErrorIs(t, locktest.ErrOf(l.Lock(bound, "k")), holdfast.ErrUpgrade)
 		}
-		_, err = l.RLocker().Lock(w.Bind(ctx), "k")
-		require.ErrorIs(t, err, holdfast.ErrReleased)
+		require.ErrorIs(t, locktest.ErrOf(l.RLocker().Lock(w.Bind(ctx), "k")), holdfast.ErrReleased)
 		require.NoError(t, l.RLocker().Lose("k"))
 		require.ErrorIs(t, r.Err(), holdfast.ErrLost)
 		require.ErrorIs(t, beside.Err(), holdfast.ErrLost)
 		next := <-writes
 		require.ErrorIs(t, l.RLocker().Lose("k"), holdfasttest.ErrNotHeld)
-		held, err := l.ForceUnlock(ctx, "k")
-		require.NoError(t, err)
-		require.True(t, held)
+		require.True(t, locktest.Must(l.ForceUnlock(ctx, "k"))(t))
 		require.ErrorIs(t, next.Err(), holdfast.ErrLost)
 	})
-	_, err := holdfasttest.NewRWLock(holdfast.WithPrefix("p"))
-	require.ErrorContains(t, err, "holdfasttest: NewRWLock: the double has no WithPrefix")
+	require.ErrorContains(t, locktest.ErrOf(holdfasttest.NewRWLock(holdfast.WithPrefix("p"))), "holdfasttest: NewRWLock: the double has no WithPrefix")
 }
 
 func TestInspectCountsReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, err := holdfasttest.NewRWLock()
-		require.NoError(t, err)
+		l := locktest.Must(holdfasttest.NewRWLock())(t)
 		contract.CountsReaders(t, l, l.RLocker(), l.Another().RLocker())
 	})
 }

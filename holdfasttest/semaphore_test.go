@@ -15,17 +15,13 @@ import (
 
 func TestSemaphore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, err := holdfasttest.NewSemaphore(2)
-		require.NoError(t, err)
+		l := locktest.Must(holdfasttest.NewSemaphore(2))(t)
 		ctx := context.Background()
 		one := locktest.Lock(t, l, ctx, "k", holdfast.Label("one"))
-		release, err := l.Hold("k")
-		require.NoError(t, err)
-		_, err = l.TryLock(ctx, "k")
-		require.ErrorIs(t, err, holdfast.ErrNotAcquired)
+		release := locktest.Must(l.Hold("k"))(t)
+		require.ErrorIs(t, locktest.ErrOf(l.TryLock(ctx, "k")), holdfast.ErrNotAcquired)
 		inner := locktest.Lock(t, l, one.Bind(ctx), "k")
-		s, err := l.Inspect(ctx, "k")
-		require.NoError(t, err)
+		s := locktest.Must(l.Inspect(ctx, "k"))(t)
 		require.Equal(t, []any{true, 2, 2, "one", 2, 1}, []any{s.Held, s.Permits, len(s.Holders), s.Holders[0].Label, s.Holders[0].Entries, s.Holders[1].Entries})
 
 		got := make(chan *holdfast.Lease, 3)
@@ -47,32 +43,26 @@ func TestSemaphore(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, got, 2)
 		require.NoError(t, (<-got).Unlock(ctx))
-		held, err := l.ForceUnlock(ctx, "k")
-		require.NoError(t, err)
-		require.True(t, held)
+		require.True(t, locktest.Must(l.ForceUnlock(ctx, "k"))(t))
 		require.ErrorIs(t, (<-got).Err(), holdfast.ErrLost)
 		require.ErrorIs(t, l.Lose("k"), holdfasttest.ErrNotHeld)
-		s, err = l.Inspect(ctx, "k")
-		require.NoError(t, err)
+		s = locktest.Must(l.Inspect(ctx, "k"))(t)
 		require.Equal(t, holdfast.Status{Key: "k"}, s, "as in Redis, where nothing is agreed then")
 
 		l.Outage(time.Second)
-		_, err = l.TryLock(ctx, "k")
-		require.ErrorIs(t, err, holdfast.ErrUnavailable)
+		require.ErrorIs(t, locktest.ErrOf(l.TryLock(ctx, "k")), holdfast.ErrUnavailable)
 		l.Outage(0)
 		other := locktest.Lock(t, l, ctx, "k")
 		l.Outage(time.Second)
-		_, err = l.TryLock(ctx, "k") // asks for another permit
-		require.ErrorIs(t, err, holdfast.ErrUnavailable)
+		require.ErrorIs(t, locktest.ErrOf(l.TryLock(ctx, "k")), holdfast.ErrUnavailable) // asks for another permit
 		l.Outage(0)
 		require.NoError(t, other.Unlock(ctx))
 		second := locktest.Lock(t, l, ctx, "k")
 		first := locktest.Lock(t, l, ctx, "k", holdfast.FixedLease(time.Second))
-		s, err = l.Inspect(ctx, "k")
-		require.NoError(t, err)
+		s = locktest.Must(l.Inspect(ctx, "k"))(t)
 		require.Equal(t, first.Owner(), s.Owner, "its lease ends first")
 		require.Equal(t, []any{time.Second, second.Owner()}, []any{s.Remaining, s.Holders[1].Owner})
-		_, err = l.TryLock(ctx, "k") // Redis is asked, and names no locker
+		_, err := l.TryLock(ctx, "k") // Redis is asked, and names no locker
 		require.ErrorIs(t, err, holdfast.ErrNotAcquired)
 		require.ErrorContains(t, err, "held by another")
 		time.Sleep(2 * time.Second)
@@ -86,6 +76,5 @@ func TestSemaphore(t *testing.T) {
 		require.ErrorContains(t, err, "NewSemaphore")
 		require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
 	}
-	_, err := holdfasttest.NewSemaphore(2, holdfast.WithFencing())
-	require.ErrorContains(t, err, "holdfasttest: NewSemaphore: the double has no WithFencing")
+	require.ErrorContains(t, locktest.ErrOf(holdfasttest.NewSemaphore(2, holdfast.WithFencing())), "holdfasttest: NewSemaphore: the double has no WithFencing")
 }

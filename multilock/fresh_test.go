@@ -85,14 +85,11 @@ func TestG1_RollingRestart(t *testing.T) {
 func TestNothingHeldAfterAFailedTryLock(t *testing.T) {
 	inWorld(t, 2, 3, func(w world) {
 		l := w.open(0)
-		_, err := l.TryLock(w.Context(), "k")
-		require.ErrorContains(w, err, "DeclareNothingHeld")
-		_, err = l.TryLock(w.Context(), "k")
-		require.ErrorIs(w, err, holdfast.ErrUnavailable, "nothing was stated")
+		require.ErrorContains(w, locktest.ErrOf(l.TryLock(w.Context(), "k")), "DeclareNothingHeld")
+		require.ErrorIs(w, locktest.ErrOf(l.TryLock(w.Context(), "k")), holdfast.ErrUnavailable, "nothing was stated")
 		w.vote(w.open(1))
 		w.vote(l)
-		_, err = l.TryLock(w.Context(), "k")
-		require.NoError(w, err)
+		require.NoError(w, locktest.ErrOf(l.TryLock(w.Context(), "k")))
 	})
 }
 
@@ -154,12 +151,11 @@ func TestSameServerTwice(t *testing.T) {
 		require.Contains(w, log.String(), text)
 		require.EqualError(w, l.Nodes(w.Context())[2].Err, text)
 		w.Servers[1].Kill()
-		_, err := l.TryLock(w.Context(), "k")
-		require.ErrorContains(w, err, text)
+		require.ErrorContains(w, locktest.ErrOf(l.TryLock(w.Context(), "k")), text)
 
 		w.Servers[1].Restart()
 		l = w.on([]rueidis.Client{w.Clients(0)[0], w.Clients(1)[0], w.Clients(1)[0]})
-		_, err = l.Lock(w.Context(), "k") // waiting cannot cure it
+		_, err := l.Lock(w.Context(), "k") // waiting cannot cure it
 		require.ErrorContains(w, err, "reach the same server")
 		require.NotErrorIs(w, err, holdfast.ErrUnavailable)
 	})
@@ -175,8 +171,7 @@ func TestRefusalsOfAQuorum(t *testing.T) {
 		require.NoError(w, l.Do(w.Context(), "k", func(context.Context) error { return nil }))
 		settle()
 		w.Servers[1].Do(w, "SET", "k", "x")
-		_, err := l.Lock(w.Context(), "k")
-		require.ErrorIs(w, err, holdfast.ErrWrongType)
+		require.ErrorIs(w, locktest.ErrOf(l.Lock(w.Context(), "k")), holdfast.ErrWrongType)
 	})
 }
 
@@ -207,16 +202,13 @@ func TestNewRefuses(t *testing.T) {
 		"16 nodes":        make([]rueidis.Client, 16),
 		"client 1 is nil": {client, nil},
 	} {
-		_, err := multilock.New(clients)
-		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, locktest.ErrOf(multilock.New(clients)), want)
 	}
 	one := []rueidis.Client{client}
 	for n, most := range map[int]int{1: 0, 2: 0, 3: 1, 4: 1, 5: 2, 15: 7} {
 		clients := slices.Repeat(one, n)
-		l, err := multilock.New(clients, multilock.WithClockFaults(most))
-		require.NoError(t, err)
-		require.NoError(t, l.Close())
-		_, err = multilock.New(clients, multilock.WithClockFaults(most+1))
+		require.NoError(t, locktest.Must(multilock.New(clients, multilock.WithClockFaults(most)))(t).Close())
+		_, err := multilock.New(clients, multilock.WithClockFaults(most+1))
 		require.ErrorContains(t, err, fmt.Sprintf("WithClockFaults: %d of %d nodes, 0 to %d", most+1, n, most))
 	}
 	l := locktest.Opened(multilock.New(one))(t)

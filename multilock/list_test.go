@@ -38,18 +38,16 @@ func TestLocksOfAQuorum(t *testing.T) {
 			}
 			return owners, last
 		}
-		owners, err := list()
-		require.NoError(t, err)
+		owners := locktest.Must(list())(t)
 		require.Equal(t, map[string]string{"held": lease.Owner(), "most": locktest.Java, "odd": locktest.Java}, owners)
 
 		away := func(node int) { r.Proxy.All[node].Refuse(true); r.Proxy.All[node].Cut() }
 		away(1)
-		owners, err = list()
-		require.NoError(t, err)
+		owners = locktest.Must(list())(t)
 		require.Equal(t, map[string]string{"held": lease.Owner(), "odd": locktest.Java}, owners)
 
 		away(2)
-		owners, err = list()
+		owners, err := list()
 		require.Empty(t, owners)
 		e := (*holdfast.QuorumError)(nil)
 		require.ErrorAs(t, err, &e)

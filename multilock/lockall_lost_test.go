@@ -20,8 +20,7 @@ func TestLockAll_IsLostWithOneLease(t *testing.T) {
 	withSets(t, func(s sets) {
 		set := s.lockAll(s.keys("a"))
 		bound := set.Bind(s.Context())
-		_, err := s.queued.ForceUnlock(s.Context(), "a")
-		require.NoError(s, err)
+		require.NoError(s, locktest.ErrOf(s.queued.ForceUnlock(s.Context(), "a")))
 		<-set.Done()
 		<-bound.Done()
 		require.ErrorIs(s, context.Cause(bound), holdfast.ErrLost)
@@ -36,8 +35,7 @@ func TestLockAll_IsLostWithOneLease(t *testing.T) {
 			done <- err
 		}()
 		settle() // it has the others, and waits for the last
-		_, err = s.plain.ForceUnlock(s.Context(), "a")
-		require.NoError(s, err)
+		require.NoError(s, locktest.ErrOf(s.plain.ForceUnlock(s.Context(), "a")))
 		require.ErrorIs(s, <-done, holdfast.ErrLost)
 		require.NoError(s, their.Unlock(s.Context()))
 		s.free("a")
@@ -127,11 +125,10 @@ func TestLockAll_ContextEndsWithTheAnswer(t *testing.T) {
 		after := func() {}
 		keys := multilock.Keys(w.rlock(cancelling{w.Clients(0)[0], &after}), "a", "b")
 		locktest.Lock(w, w.rlock(w.Clients(1)[0]), w.Context(), "b")
-		_, err := multilock.TryLockAll(w.Context(), keys) // the server knows the script now
-		require.ErrorIs(w, err, holdfast.ErrNotAcquired)
+		require.ErrorIs(w, locktest.ErrOf(multilock.TryLockAll(w.Context(), keys)), holdfast.ErrNotAcquired) // the server knows the script now
 		ctx, cancel := context.WithCancel(w.Context())
 		after = cancel
-		_, err = multilock.LockAll(ctx, keys)
+		_, err := multilock.LockAll(ctx, keys)
 		require.ErrorIs(w, err, holdfast.ErrNotAcquired)
 		require.ErrorIs(w, err, context.Canceled)
 	})
@@ -154,11 +151,9 @@ func TestLockAll_IsObserved(t *testing.T) {
 		set := w.lockAll(keys)
 		require.NoError(w, set.Unlock(w.Context()))
 		w.lock(w.rlock(w.Clients(1)[0]), "b")
-		_, err := multilock.TryLockAll(w.Context(), keys)
-		require.ErrorIs(w, err, holdfast.ErrNotAcquired)
+		require.ErrorIs(w, locktest.ErrOf(multilock.TryLockAll(w.Context(), keys)), holdfast.ErrNotAcquired)
 		w.Servers[0].Kill()
-		_, err = multilock.TryLockAll(w.Context(), keys)
-		require.Error(w, err)
+		require.Error(w, locktest.ErrOf(multilock.TryLockAll(w.Context(), keys)))
 		_ = l.Close()
 		require.ElementsMatch(w, []string{"call a", "call b", "released a", "released b", "call a", "refused b", "released a", "refused a"}, told)
 	})

@@ -96,17 +96,14 @@ func TestLockAll_TakesAllOfEveryKind(t *testing.T) {
 // If one key cannot be acquired, none is held.
 func TestLockAll_AllOrNothing(t *testing.T) {
 	withSets(t, func(s sets) {
-		their, err := s.quorum.Lock(s.Context(), "b") // the last in the order
-		require.NoError(s, err)
-		_, err = multilock.TryLockAll(s.Context(), s.keys("a", "b"))
+		their := locktest.Must(s.quorum.Lock(s.Context(), "b"))(s) // the last in the order
+		_, err := multilock.TryLockAll(s.Context(), s.keys("a", "b"))
 		require.ErrorIs(s, err, holdfast.ErrNotAcquired)
 		require.ErrorContains(s, err, `holdfast: lock "b": `)
-		_, err = multilock.TryLockAllFor(s.Context(), s.keys("a", "b"), time.Second)
-		require.ErrorIs(s, err, holdfast.ErrNotAcquired)
+		require.ErrorIs(s, locktest.ErrOf(multilock.TryLockAllFor(s.Context(), s.keys("a", "b"), time.Second)), holdfast.ErrNotAcquired)
 		ctx, cancel := context.WithTimeout(s.Context(), time.Second)
 		defer cancel()
-		_, err = multilock.LockAll(ctx, s.keys("a", "b"))
-		require.ErrorIs(s, err, context.DeadlineExceeded)
+		require.ErrorIs(s, locktest.ErrOf(multilock.LockAll(ctx, s.keys("a", "b"))), context.DeadlineExceeded)
 		require.NoError(s, their.Unlock(s.Context()))
 		s.free("a", "b")
 	})
@@ -154,15 +151,13 @@ func TestLockAll_TakesFreeKeysWithOneCall(t *testing.T) {
 		require.Equal(w, 2, locktest.Stat(t, w.Servers[0], "commandstats", "cmdstat_evalsha:calls="), "one finds out whether the server is too old")
 		require.Equal(w, []string{"a", "b", "c"}, set.Keys())
 		for _, key := range set.Keys() {
-			_, err := other.TryLock(w.Context(), key)
-			require.ErrorIs(w, err, holdfast.ErrNotAcquired)
+			require.ErrorIs(w, locktest.ErrOf(other.TryLock(w.Context(), key)), holdfast.ErrNotAcquired)
 		}
 		w.reenters(set, multilock.Keys(l, "a", "b"))
 		require.NoError(w, set.Unlock(w.Context()))
 
 		their := w.lock(other, "b")
-		_, err := multilock.TryLockAll(w.Context(), multilock.Keys(l, "a", "b", "c"))
-		require.ErrorIs(w, err, holdfast.ErrNotAcquired)
+		require.ErrorIs(w, locktest.ErrOf(multilock.TryLockAll(w.Context(), multilock.Keys(l, "a", "b", "c"))), holdfast.ErrNotAcquired)
 		for _, key := range []string{"a", "c"} {
 			require.False(w, w.Servers[0].Redis().Exists(key), key)
 		}
@@ -177,12 +172,10 @@ func TestF37_LockAllBehindOneEndpoint(t *testing.T) {
 	single := func(o *rueidis.ClientOption) { o.ForceSingleClient = true }
 	l := locktest.Opened(rlock.New(server.Client(t, single)))(t)
 	for range 2 { // it is found out, and is known
-		set, err := multilock.TryLockAll(t.Context(), multilock.Keys(l, "a", "b", "c"))
-		require.NoError(t, err)
+		set := locktest.Must(multilock.TryLockAll(t.Context(), multilock.Keys(l, "a", "b", "c")))(t)
 		require.NoError(t, set.Unlock(t.Context()))
 	}
-	set, err := multilock.LockAll(t.Context(), multilock.Keys(l, "{x}a", "{x}b"))
-	require.NoError(t, err)
+	set := locktest.Must(multilock.LockAll(t.Context(), multilock.Keys(l, "{x}a", "{x}b")))(t)
 	require.NoError(t, set.Unlock(t.Context()))
 	require.Equal(t, 1, locktest.Stat(t, server, "errorstats", "errorstat_CROSSSLOT:count="))
 }
@@ -195,8 +188,7 @@ func TestLockAll_Options(t *testing.T) {
 		for _, keys := range []multilock.KeySet{multilock.Keys(s.plain, "a", "b"), s.keys("a")} {
 			for _, wait := range []time.Duration{0, 50 * time.Millisecond} {
 				began := time.Now()
-				_, err := multilock.LockAll(s.Context(), keys, holdfast.WaitAtMost(wait))
-				require.ErrorIs(s, err, holdfast.ErrNotAcquired)
+				require.ErrorIs(s, locktest.ErrOf(multilock.LockAll(s.Context(), keys, holdfast.WaitAtMost(wait))), holdfast.ErrNotAcquired)
 				require.GreaterOrEqual(s, time.Since(began), wait)
 			}
 		}
@@ -208,9 +200,7 @@ func TestLockAll_Options(t *testing.T) {
 
 		set = s.lockAll(multilock.Keys(s.plain, "a", "b"), holdfast.Label("of both"))
 		for _, key := range []string{"a", "b"} {
-			status, err := s.plain.Inspect(s.Context(), key)
-			require.NoError(s, err)
-			require.Equal(s, "of both", status.Label)
+			require.Equal(s, "of both", locktest.Must(s.plain.Inspect(s.Context(), key))(s).Label)
 		}
 		require.NoError(s, set.Unlock(s.Context()))
 	})
@@ -232,10 +222,8 @@ func TestTryLockAllFor_IsOverBeforeTheLastKeys(t *testing.T) {
 		_, err = multilock.TryLockAll(ended, keys)
 		require.ErrorIs(w, err, context.Canceled)
 		require.ErrorContains(w, err, `lock "a"`)
-		_, err = multilock.LockAll(ended, keys, holdfast.Label("l"))
-		require.ErrorIs(w, err, context.Canceled)
-		_, err = multilock.TryLockAll(ended, multilock.Keys(w.fair(w.Clients(0)[0]), "d", "e"))
-		require.ErrorIs(w, err, context.Canceled)
+		require.ErrorIs(w, locktest.ErrOf(multilock.LockAll(ended, keys, holdfast.Label("l"))), context.Canceled)
+		require.ErrorIs(w, locktest.ErrOf(multilock.TryLockAll(ended, multilock.Keys(w.fair(w.Clients(0)[0]), "d", "e"))), context.Canceled)
 	})
 }
 
@@ -252,8 +240,7 @@ func TestDoAll(t *testing.T) {
 	withSets(t, func(s sets) {
 		keys, mine := s.keys("a", "b"), errors.New("mine")
 		err := multilock.DoAll(s.Context(), keys, func(ctx context.Context) error {
-			_, err := multilock.TryLockAll(s.Context(), keys)
-			require.ErrorIs(s, err, holdfast.ErrNotAcquired)
+			require.ErrorIs(s, locktest.ErrOf(multilock.TryLockAll(s.Context(), keys)), holdfast.ErrNotAcquired)
 			require.NoError(s, multilock.DoAll(ctx, keys, func(context.Context) error { return nil }, holdfast.WaitAtMost(0)))
 			require.NotNil(s, holdfast.LeaseFrom(ctx))
 			return mine
@@ -265,8 +252,7 @@ func TestDoAll(t *testing.T) {
 		})
 		s.free("a", "b")
 		err = multilock.DoAll(s.Context(), keys, func(ctx context.Context) error {
-			_, err := s.queued.ForceUnlock(s.Context(), "b")
-			require.NoError(s, err)
+			require.NoError(s, locktest.ErrOf(s.queued.ForceUnlock(s.Context(), "b")))
 			<-ctx.Done()
 			return context.Cause(ctx)
 		})
@@ -284,8 +270,7 @@ func TestDoAll_IsDoneWithoutAnAnswerToTheRelease(t *testing.T) {
 			ctx, cancel := context.WithCancel(w.Context())
 			err := multilock.DoAll(ctx, multilock.Keys(l, "a", "b"), func(context.Context) error {
 				if lost {
-					_, err := l.ForceUnlock(w.Context(), "a")
-					require.NoError(w, err)
+					require.NoError(w, locktest.ErrOf(l.ForceUnlock(w.Context(), "a")))
 				}
 				w.Servers[0].Pause()
 				cancel()
@@ -336,8 +321,7 @@ func TestLockAll_WithPrefixes(t *testing.T) {
 		w.reenters(set, keys)
 		require.NoError(w, set.Unlock(w.Context()))
 		before := locktest.ScriptCalls(t, locktest.Topology{w.Servers[0]})
-		_, err := multilock.LockAll(w.Context(), keys.And(multilock.Keys(bare, "{a}").OrderName("bare")))
-		require.ErrorContains(w, err, `lock "{a}": key is in braces`)
+		require.ErrorContains(w, locktest.ErrOf(multilock.LockAll(w.Context(), keys.And(multilock.Keys(bare, "{a}").OrderName("bare")))), `lock "{a}": key is in braces`)
 		require.Equal(w, before, locktest.ScriptCalls(t, locktest.Topology{w.Servers[0]}))
 	})
 }

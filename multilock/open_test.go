@@ -42,8 +42,7 @@ func TestOpenWhileNodesAreAway(t *testing.T) {
 		options := w.options()
 		for i, s := range w.Servers[3:] {
 			s.Kill()
-			_, err := rueidis.NewClient(options[3+i])
-			require.Error(w, err, "if rueidis can do this by itself, Open is not needed")
+			require.Error(w, locktest.ErrOf(rueidis.NewClient(options[3+i])), "if rueidis can do this by itself, Open is not needed")
 		}
 		var log redistest.Log
 		l := openLater(w.T, options, logTo(&log))
@@ -75,11 +74,9 @@ func TestOpenWhileAllNodesAreAway(t *testing.T) {
 			s.Kill()
 		}
 		l := openLater(w.T, options, holdfast.WithMaxOutage(outage))
-		_, err := l.TryLock(w.Context(), "k")
-		require.ErrorIs(w, err, holdfast.ErrUnavailable)
+		require.ErrorIs(w, locktest.ErrOf(l.TryLock(w.Context(), "k")), holdfast.ErrUnavailable)
 		began := time.Now()
-		_, err = l.Lock(w.Context(), "k")
-		require.ErrorIs(w, err, holdfast.ErrUnavailable)
+		require.ErrorIs(w, locktest.ErrOf(l.Lock(w.Context(), "k")), holdfast.ErrUnavailable)
 		require.InDelta(w, outage, time.Since(began), float64(time.Second))
 
 		for _, s := range w.Servers {
@@ -87,14 +84,11 @@ func TestOpenWhileAllNodesAreAway(t *testing.T) {
 		}
 		w.vote(l)
 		settle() // it asks nodes that were away now and then
-		lease, err := l.TryLock(w.Context(), "k")
-		require.NoError(w, err)
-		require.NoError(w, lease.Unlock(w.Context()))
+		require.NoError(w, locktest.Must(l.TryLock(w.Context(), "k"))(w).Unlock(w.Context()))
 
 		connections := func() (n int) {
 			for _, s := range w.Servers {
-				list := s.Do(w, "CLIENT", "LIST")
-				n += strings.Count(list.String(), "id=")
+				n += strings.Count(s.Do(w, "CLIENT", "LIST").String(), "id=")
 			}
 			return n
 		}
@@ -127,8 +121,7 @@ func TestCloseWhileOpenedNodesAreDialled(t *testing.T) {
 		<-ctx.Done()
 		return nil, &net.OpError{Op: "dial", Err: ctx.Err()}
 	}
-	l, err := multilock.Open(options, holdfast.WithLease(2*time.Second), multilock.WithMaxLease(time.Hour))
-	require.NoError(t, err)
+	l := locktest.Must(multilock.Open(options, holdfast.WithLease(2*time.Second), multilock.WithMaxLease(time.Hour)))(t)
 	opened.Store(true)
 	waited := make(chan error)
 	go func() {

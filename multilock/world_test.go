@@ -70,17 +70,13 @@ func (w world) lock(l holdfast.Locker, key string, opts ...holdfast.LockOption) 
 
 func (w world) lockAll(keys multilock.KeySet, opts ...holdfast.LockOption) *multilock.LeaseSet {
 	w.Helper()
-	set, err := multilock.LockAll(w.Context(), keys, opts...)
-	require.NoError(w, err)
-	return set
+	return locktest.Must(multilock.LockAll(w.Context(), keys, opts...))(w)
 }
 
 // reenters requires that the holder of a set may lock keys again.
 func (w world) reenters(set *multilock.LeaseSet, keys multilock.KeySet) {
 	w.Helper()
-	inner, err := multilock.LockAll(set.Bind(w.Context()), keys)
-	require.NoError(w, err)
-	require.NoError(w, inner.Unlock(w.Context()))
+	require.NoError(w, locktest.Must(multilock.LockAll(set.Bind(w.Context()), keys))(w).Unlock(w.Context()))
 }
 
 // owners are the owner of key on each node; "" if there is none.

@@ -159,9 +159,7 @@ func TestF13_SlotMovesToAnUnknownNode(t *testing.T) {
 	awaitLive(t, sub)
 	c.Migrate(t, c.Slot(t, "a"), unknown)
 	again(t, sub, 1)
-	n, err := release(t.Context(), client, sharded, "a")
-	require.NoError(t, err)
-	require.EqualValues(t, 1, n)
+	require.EqualValues(t, 1, locktest.Must(release(t.Context(), client, sharded, "a"))(t))
 }
 
 // A shard subscription that the server ends, and one that it answers with MOVED, follow the slot, without a look at the
@@ -187,7 +185,5 @@ func TestF13_ShardChannelFollows(t *testing.T) {
 	require.EqualValues(t, 2, ended.State().Epoch)
 	require.NotEqual(t, to.Addr(), stale.slots.Node("a"))
 	awaitLive(t, stale.Subscribe("a"))
-	n, err := release(t.Context(), client, true, "a")
-	require.NoError(t, err)
-	require.EqualValues(t, 2, n)
+	require.EqualValues(t, 2, locktest.Must(release(t.Context(), client, true, "a"))(t))
 }

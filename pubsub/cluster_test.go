@@ -102,8 +102,7 @@ func TestCluster(t *testing.T) {
 					heard := make(chan string, 1)
 					hearer := s.SubscribeFunc(name, func(message string) { heard <- message })
 
-					n, err := release(t.Context(), client, sharded, name)
-					require.NoError(t, err)
+					n := locktest.Must(release(t.Context(), client, sharded, name))(t)
 					require.EqualValues(t, 1, n, "the master that publishes counts the listener")
 					await(t, first, "told", func(st State) bool { return st.Messages == 1 })
 					await(t, late, "told", func(st State) bool { return st.Messages == 1 })

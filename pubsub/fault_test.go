@@ -126,8 +126,7 @@ func TestF28_NotLiveWhileLoading(t *testing.T) {
 	srv.Restart() // it would load for 20 s
 	late := s.Subscribe("b")
 	require.Never(t, func() bool { return sub.State().Live || late.State().Live }, 300*time.Millisecond, 10*time.Millisecond)
-	_, err := srv.TryDo("CONFIG", "SET", "key-load-delay", "0")
-	require.NoError(t, err)
+	require.NoError(t, locktest.ErrOf(srv.TryDo("CONFIG", "SET", "key-load-delay", "0")))
 	again(t, sub, 1)
 	awaitLive(t, late)
 }

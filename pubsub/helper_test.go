@@ -102,10 +102,9 @@ func eachProtocol(t *testing.T, f func(t *testing.T, client rueidis.Client)) {
 	})
 	t.Run("embedded", func(t *testing.T) {
 		m := miniredis.RunT(t)
-		client, err := rueidis.NewClient(rueidis.ClientOption{
+		client := locktest.Must(rueidis.NewClient(rueidis.ClientOption{
 			InitAddress: []string{m.Addr()}, ForceSingleClient: true, DisableCache: true,
-		})
-		require.NoError(t, err)
+		}))(t)
 		t.Cleanup(client.Close)
 		f(t, client)
 	})
@@ -153,9 +152,7 @@ func again(t *testing.T, sub *Subscription, epoch uint64) {
 // publish returns how many connections received the message.
 func publish(t *testing.T, client rueidis.Client, channel string) int64 {
 	t.Helper()
-	n, err := client.Do(t.Context(), client.B().Publish().Channel(channel).Message("0").Build()).AsInt64()
-	require.NoError(t, err)
-	return n
+	return locktest.Must(client.Do(t.Context(), client.B().Publish().Channel(channel).Message("0").Build()).AsInt64())(t)
 }
 
 // awaitDropped polls, as the server sends no event that the channel has no listener any more.
@@ -170,8 +167,7 @@ func named(o *rueidis.ClientOption) { o.ClientName = "named" }
 // clients counts the named connections of one type.
 func clients(t *testing.T, srv *redistest.Server, kind string) int {
 	t.Helper()
-	reply := srv.Do(t, "CLIENT", "LIST", "TYPE", kind)
-	return strings.Count(reply.String(), "name=named")
+	return strings.Count(srv.Do(t, "CLIENT", "LIST", "TYPE", kind).String(), "name=named")
 }
 
 // calls returns how often the server was asked for a command, refused or not.

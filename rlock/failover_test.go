@@ -20,8 +20,7 @@ import (
 // slowly forwards connections to addr, and what comes back late by the given time. Once
 // gone is set it forwards nothing.
 func slowly(t *testing.T, addr string, late time.Duration, gone *atomic.Bool) (host, port string) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := locktest.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -57,7 +56,7 @@ func slowly(t *testing.T, addr string, late time.Duration, gone *atomic.Bool) (h
 			}()
 		}
 	}()
-	host, port, err = net.SplitHostPort(l.Addr().String())
+	host, port, err := net.SplitHostPort(l.Addr().String())
 	require.NoError(t, err)
 	return host, port
 }

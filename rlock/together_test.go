@@ -23,18 +23,15 @@ func TestTryLockAll_LeasesAreOrdinary(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	l := userLocker(t, server.Client(t), holdfast.WithLease(30*time.Second))
-	leases, err := tryLockAll(t, l, "a", "b")
-	require.NoError(t, err)
+	leases := locktest.Must(tryLockAll(t, l, "a", "b"))(t)
 	before := leases[0].Deadline()
 	locktest.Await(t, func() bool { return leases[0].Deadline().After(before) })
 	server.Do(t, "DEL", "a")
 	<-leases[0].Done()
 	require.ErrorIs(t, leases[0].Err(), holdfast.ErrLost)
 	require.NoError(t, leases[1].Err())
-	_, err = tryLockAll(t, l, "b", "c") // b is held here
-	require.ErrorIs(t, err, holdfast.ErrNotAcquired)
+	require.ErrorIs(t, locktest.ErrOf(tryLockAll(t, l, "b", "c")), holdfast.ErrNotAcquired) // b is held here
 	require.NoError(t, leases[1].Unlock(t.Context()))
 	require.NoError(t, l.Close())
-	_, err = tryLockAll(t, l, "b", "c")
-	require.ErrorIs(t, err, holdfast.ErrClosed)
+	require.ErrorIs(t, locktest.ErrOf(tryLockAll(t, l, "b", "c")), holdfast.ErrClosed)
 }

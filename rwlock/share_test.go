@@ -37,8 +37,7 @@ func TestReadersShareAHold(t *testing.T) {
 		require.NoError(t, lease.Err())
 		require.NoError(t, lease.Unlock(ctx))
 	}
-	_, err := other.TryLock(ctx, "k")
-	require.ErrorIs(t, err, holdfast.ErrNotAcquired, "one still reads")
+	require.ErrorIs(t, locktest.ErrOf(other.TryLock(ctx, "k")), holdfast.ErrNotAcquired, "one still reads")
 	require.NoError(t, all[0].Unlock(ctx))
 	require.NoError(t, locktest.Cycle(other, ctx, "k"))
 	require.Zero(t, locktest.Number(t, s, "DBSIZE"))
@@ -77,8 +76,7 @@ func TestG9_ReadersThatFollowOneAnotherHaveOneHold(t *testing.T) {
 		require.Equal(t, 2, locktest.Number(t, s, "HLEN", "k"), "the mode, and one reader")
 		writes := locktest.GoLock(l, ctx, "k")
 		locktest.Await(t, func() bool { return waits(t, s, "k", "writer") == 1 })
-		_, err := l.RLocker().TryLock(ctx, "k")
-		require.ErrorIs(t, err, holdfast.ErrNotAcquired)
+		require.ErrorIs(t, locktest.ErrOf(l.RLocker().TryLock(ctx, "k")), holdfast.ErrNotAcquired)
 		require.NoError(t, locktest.Next(t, last, writes).Unlock(ctx))
 	})
 }
@@ -111,8 +109,7 @@ func TestG9_ABurstOfReadersMakesOneAcquire(t *testing.T) {
 func TestG9_AContextEndsTheQuestionWhetherToShare(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *sim.Server) {
 		proxy := s.Proxy(t)
-		l, err := rwlock.New(s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }))
-		require.NoError(t, err)
+		l := locktest.Must(rwlock.New(s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} })))(t)
 		held := locktest.Lock(t, l.RLocker(), t.Context(), "k")
 		proxy.HoldReplies(true)
 		proxy.Cut()
@@ -120,8 +117,7 @@ func TestG9_AContextEndsTheQuestionWhetherToShare(t *testing.T) {
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		_, err = l.RLocker().Lock(ctx, "k")
-		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, locktest.ErrOf(l.RLocker().Lock(ctx, "k")), context.DeadlineExceeded)
 		require.Less(t, time.Since(began), 200*time.Millisecond)
 		proxy.HoldReplies(false)
 		require.NoError(t, held.Unlock(t.Context()))

@@ -22,8 +22,7 @@ func TestF7_AttemptsSideBySideAreUndone(t *testing.T) {
 		w.loadScripts()
 		const n = 16
 		proxy := redistest.NewProxyOn(t, w.net, w.server.Addr())
-		waiting, err := semaphore.New(w.server.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }), n)
-		require.NoError(t, err)
+		waiting := locktest.Must(semaphore.New(w.server.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }), n))(t)
 		holder, ctx := w.open(n), context.Background()
 		var leases []*holdfast.Lease
 		for range n {
@@ -43,9 +42,7 @@ func TestF7_AttemptsSideBySideAreUndone(t *testing.T) {
 		<-lost
 		all.Wait()
 		time.Sleep(time.Minute)
-		s, err := holder.Inspect(ctx, "k")
-		require.NoError(t, err)
-		require.Empty(t, s.Holders)
+		require.Empty(t, locktest.Must(holder.Inspect(ctx, "k"))(t).Holders)
 		require.NoError(t, waiting.Close())
 	})
 }

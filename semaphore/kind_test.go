@@ -55,16 +55,14 @@ func open(t testing.TB, s *redistest.Server, n int, opts ...holdfast.Option) *se
 
 func TestF8_PermitsAreRefused(t *testing.T) {
 	client := redistest.Start(t).Client(t)
-	_, err := semaphore.New(nil, 3)
-	require.ErrorContains(t, err, "client is nil")
+	require.ErrorContains(t, locktest.ErrOf(semaphore.New(nil, 3)), "client is nil")
 	require.Equal(t, check.MaxPermits, semaphore.MaxPermits)
 	for _, n := range []int{0, -1, semaphore.MaxPermits + 1} {
 		_, err := semaphore.New(client, n)
 		require.ErrorContains(t, err, "semaphore: New")
 		require.ErrorContains(t, err, "permits, 1 to 10000 are allowed")
 		require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
-		l, err := semaphore.New(client, 3)
-		require.NoError(t, err)
+		l := locktest.Must(semaphore.New(client, 3))(t)
 		require.ErrorIs(t, l.Resize(t.Context(), "k", n), holdfast.ErrInvalidArgument)
 		require.NoError(t, l.Close())
 	}

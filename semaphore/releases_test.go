@@ -97,14 +97,12 @@ func TestG4_FewAttemptsAreInVain(t *testing.T) {
 		proxy := redistest.NewProxyOn(t, w.net, w.server.Addr()) // a round trip through it takes 20
 		proxy.OnRequest(func(cmd []string) redistest.Verdict {
 			if locktest.Is("acquire")(cmd) {
-				keys, err := strconv.Atoi(cmd[2])
-				require.NoError(t, err)
+				keys := locktest.Must(strconv.Atoi(cmd[2]))(t)
 				asked.Add(int32(keys / 3))
 			}
 			return redistest.Pass
 		})
-		waiting, err := semaphore.New(w.server.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }), n)
-		require.NoError(t, err)
+		waiting := locktest.Must(semaphore.New(w.server.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }), n))(t)
 		holder, ctx := w.open(n), context.Background()
 		var leases []*holdfast.Lease
 		for range n {

@@ -18,8 +18,7 @@ import (
 )
 
 func newElector(t *testing.T, l holdfast.Locker) *gocronholdfast.Elector {
-	e, err := gocronholdfast.NewElector(l, "leader")
-	require.NoError(t, err)
+	e := redistest.Must(gocronholdfast.NewElector(l, "leader"))(t)
 	t.Cleanup(e.Close)
 	return e
 }
@@ -27,8 +26,7 @@ func newElector(t *testing.T, l holdfast.Locker) *gocronholdfast.Elector {
 // One scheduler runs all jobs, until it closes; then the other one does.
 func TestElector_OneSchedulerRunsAllJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		locks, err := holdfasttest.New()
-		require.NoError(t, err)
+		locks := redistest.Must(holdfasttest.New())(t)
 		var runs [2]atomic.Int32
 		var electors [2]*gocronholdfast.Elector
 		for i, l := range []holdfast.Locker{locks, locks.Another()} {
@@ -49,8 +47,7 @@ func TestElector_OneSchedulerRunsAllJobs(t *testing.T) {
 
 func TestElector_Loses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		locks, err := holdfasttest.New()
-		require.NoError(t, err)
+		locks := redistest.Must(holdfasttest.New())(t)
 		first := newElector(t, locks)
 		require.NoError(t, first.IsLeader(t.Context()))
 		second := newElector(t, locks.Another())
@@ -89,8 +86,7 @@ func TestElector_OnRedis(t *testing.T) {
 
 // A caller that does not wait for the first attempt is no leader.
 func TestElector_FirstAttempt(t *testing.T) {
-	locks, err := holdfasttest.New()
-	require.NoError(t, err)
+	locks := redistest.Must(holdfasttest.New())(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	hangs := hanging{locks, make(chan struct{})}

@@ -16,12 +16,11 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/adapters/gocronholdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 )
 
 func newLocker(t *testing.T, l holdfast.Locker, apart time.Duration) *gocronholdfast.Locker {
-	once, err := gocronholdfast.NewLocker(l, "jobs:", apart)
-	require.NoError(t, err)
-	return once
+	return redistest.Must(gocronholdfast.NewLocker(l, "jobs:", apart))(t)
 }
 
 // The clocks of two schedulers differ by 50 ms, and their job is due each minute.
@@ -35,8 +34,7 @@ func TestLocker_OneRunForEachDueTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				locks, err := holdfasttest.New()
-				require.NoError(t, err)
+				locks := redistest.Must(holdfasttest.New())(t)
 				var runs, running, overlaps atomic.Int32
 				var over atomic.Bool
 				job := func() {
@@ -80,8 +78,7 @@ func TestLocker_OnRedis(t *testing.T) {
 
 func TestLocker_Bind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		locks, err := holdfasttest.New(holdfast.WithFencing())
-		require.NoError(t, err)
+		locks := redistest.Must(holdfasttest.New(holdfast.WithFencing()))(t)
 		once := newLocker(t, locks, time.Minute)
 		var fence int64
 		var began, lost, ended error
@@ -148,17 +145,15 @@ func (b between) TryLock(ctx context.Context, key string, opts ...holdfast.LockO
 // another process should.
 func TestLocker_BetweenItsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		locks, err := holdfasttest.New()
-		require.NoError(t, err)
+		locks := redistest.Must(holdfasttest.New())(t)
 		defer locks.Close()
 		ctx, cancel := context.WithCancel(t.Context())
 		next := func() {
-			lock, err := newLocker(t, locks.Another(), time.Minute).Lock(t.Context(), "job")
-			require.NoError(t, err)
+			lock := redistest.Must(newLocker(t, locks.Another(), time.Minute).Lock(t.Context(), "job"))(t)
 			require.NoError(t, lock.Unlock(t.Context()))
 			time.Sleep(time.Minute)
 		}
-		_, err = newLocker(t, between{locks, func() error { time.Sleep(2 * time.Minute); return nil }}, time.Minute).Lock(ctx, "job")
+		_, err := newLocker(t, between{locks, func() error { time.Sleep(2 * time.Minute); return nil }}, time.Minute).Lock(ctx, "job")
 		require.ErrorIs(t, err, holdfast.ErrLost)
 		next()
 		_, err = newLocker(t, between{locks, func() error {
@@ -171,8 +166,7 @@ func TestLocker_BetweenItsCalls(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	locks, err := holdfasttest.New()
-	require.NoError(t, err)
+	locks := redistest.Must(holdfasttest.New())(t)
 	_, noLocks := gocronholdfast.NewLocker(nil, "", time.Second)
 	_, short := gocronholdfast.NewLocker(locks, "", 99*time.Millisecond)
 	_, fraction := gocronholdfast.NewLocker(locks, "", time.Second+1)

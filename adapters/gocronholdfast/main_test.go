@@ -75,9 +75,8 @@ func ExampleElector() {
 
 // schedule starts a scheduler with one job, until the test or the bubble ends.
 func schedule(t *testing.T, o gocron.SchedulerOption, when gocron.JobDefinition, job any, opts ...gocron.JobOption) gocron.Scheduler {
-	s, err := gocron.NewScheduler(o)
-	require.NoError(t, err)
-	_, err = s.NewJob(when, gocron.NewTask(job), append(opts, gocron.WithName("job"))...)
+	s := redistest.Must(gocron.NewScheduler(o))(t)
+	_, err := s.NewJob(when, gocron.NewTask(job), append(opts, gocron.WithName("job"))...)
 	require.NoError(t, err)
 	s.Start()
 	t.Cleanup(func() { require.NoError(t, s.Shutdown()) })
@@ -88,8 +87,7 @@ func schedule(t *testing.T, o gocron.SchedulerOption, when gocron.JobDefinition,
 func redis(t *testing.T) (both [2]*rlock.Locker) {
 	server := redistest.Start(t)
 	for i := range both {
-		l, err := rlock.New(server.Client(t))
-		require.NoError(t, err)
+		l := redistest.Must(rlock.New(server.Client(t)))(t)
 		t.Cleanup(func() { require.NoError(t, l.Close()) })
 		both[i] = l
 	}

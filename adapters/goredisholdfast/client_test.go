@@ -59,8 +59,7 @@ func open[O goredisholdfast.Options](t *testing.T, opts O, more ...holdfast.Opti
 	}
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
-	locker, err := rlock.New(client, more...)
-	require.NoError(t, err)
+	locker := redistest.Must(rlock.New(client, more...))(t)
 	t.Cleanup(func() { require.NoError(t, locker.Close()) })
 	return locker
 }
@@ -176,8 +175,7 @@ func TestConnections(t *testing.T) {
 	require.Len(t, lockclienttest.Connections(t, s, "locks"), 1)
 
 	opts.ClientName = "other"
-	lease, err := open(t, opts).Lock(t.Context(), "k")
-	require.NoError(t, err)
+	lease := redistest.Must(open(t, opts).Lock(t.Context(), "k"))(t)
 	waiting := make(chan error, 1)
 	go func() { waiting <- locker.Do(t.Context(), "k", func(context.Context) error { return nil }) }()
 	require.Eventually(t, func() bool { return len(lockclienttest.Connections(t, s, "locks")) == 2 }, redistest.Patience, time.Millisecond)
@@ -231,24 +229,17 @@ func TestRotation(t *testing.T) {
 			opts := &redis.Options{Addr: s.Addr()}
 			set(opts, &password)
 			locker := open(t, opts, holdfast.WithLease(20*time.Second))
-			other, err := rlock.New(s.Client(t))
-			require.NoError(t, err)
+			other := redistest.Must(rlock.New(s.Client(t)))(t)
 			defer func() { require.NoError(t, other.Close()) }()
 			ctx, cancel := context.WithTimeout(t.Context(), redistest.Patience)
 			defer cancel()
-			kept, err := locker.Lock(ctx, "kept")
-			require.NoError(t, err)
-			held, err := other.Lock(ctx, "k")
-			require.NoError(t, err)
+			kept := redistest.Must(locker.Lock(ctx, "kept"))(t)
+			held := redistest.Must(other.Lock(ctx, "k"))(t)
 			waiting := make(chan error, 1)
 			go func() { waiting <- locker.Do(ctx, "k", func(context.Context) error { return nil }) }()
 			require.Eventually(t, func() bool {
-				asked := s.Do(t, "PUBSUB", "NUMSUB", "redisson_lock__channel:{k}")
-				answer, err := asked.ToArray()
-				require.NoError(t, err)
-				listeners, err := answer[1].AsInt64()
-				require.NoError(t, err)
-				return listeners == 1
+				answer := redistest.Must(s.Do(t, "PUBSUB", "NUMSUB", "redisson_lock__channel:{k}").ToArray())(t)
+				return redistest.Must(answer[1].AsInt64())(t) == 1
 			}, redistest.Patience, time.Millisecond)
 
 			was := kept.Deadline()

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/adapters/goredisholdfast"
 	"github.com/holdfast-go/holdfast/internal/lockclient/lockclienttest"
+	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 )
 
 // What becomes of each option of go-redis v9.22. A new version of it has to say so here, and in
@@ -61,8 +62,7 @@ func TestEachOption(t *testing.T) {
 
 // eachOption gives each option of base, but for some, a value.
 func eachOption[T any](t *testing.T, base T, but ...string) {
-	is, err := option(&base)
-	require.NoError(t, err)
+	is := redistest.Must(option(&base))(t)
 	filled := &redis.ClusterOptions{Addrs: []string{"a:1"}}
 	require.NoError(t, redis.NewClusterClient(filled).Close()) // only go-redis can name the type of its ShardPicker
 	typ := reflect.TypeFor[T]()
@@ -103,9 +103,8 @@ func (limiter) ReportResult(error) {}
 // What suits locks is set, whatever the options say.
 func TestOptions_SuitLocks(t *testing.T) {
 	for _, slow := range []time.Duration{0, -1, -2, time.Hour} {
-		o, err := goredisholdfast.ClientOption(&redis.ClusterOptions{Addrs: []string{"a:1"}, ReadOnly: true, RouteRandomly: true, MaxRetries: 9,
-			DialTimeout: slow, ReadTimeout: slow, WriteTimeout: slow, ClusterStateReloadInterval: slow})
-		require.NoError(t, err)
+		o := redistest.Must(goredisholdfast.ClientOption(&redis.ClusterOptions{Addrs: []string{"a:1"}, ReadOnly: true, RouteRandomly: true, MaxRetries: 9,
+			DialTimeout: slow, ReadTimeout: slow, WriteTimeout: slow, ClusterStateReloadInterval: slow}))(t)
 		require.Equal(t, lockclienttest.Shown(rueidis.ClientOption{
 			InitAddress: []string{"a:1"}, DisableCache: true, DisableRetry: true, PipelineMultiplex: -1,
 			RingScaleEachConn: 8, ReadBufferEachConn: 32 << 10, WriteBufferEachConn: 32 << 10,
@@ -113,8 +112,7 @@ func TestOptions_SuitLocks(t *testing.T) {
 			ClusterOption: rueidis.ClusterOption{ShardsRefreshInterval: 5 * time.Second},
 		}), lockclienttest.Shown(o))
 	}
-	o, err := goredisholdfast.ClientOption(&redis.FailoverOptions{SentinelAddrs: []string{"a:1"}, MasterName: "m", TLSConfig: &tls.Config{}})
-	require.NoError(t, err)
+	o := redistest.Must(goredisholdfast.ClientOption(&redis.FailoverOptions{SentinelAddrs: []string{"a:1"}, MasterName: "m", TLSConfig: &tls.Config{}}))(t)
 	require.Equal(t, rueidis.SentinelOption{MasterSet: "m", TopologyRefreshInterval: 5 * time.Second, TLSConfig: &tls.Config{},
 		Dialer: net.Dialer{Timeout: 2 * time.Second, KeepAlive: time.Second}}, o.Sentinel)
 }
@@ -122,21 +120,17 @@ func TestOptions_SuitLocks(t *testing.T) {
 // Options with which go-redis has made a client are as good, and so are those of the client.
 func TestOptions_OfAClient(t *testing.T) {
 	opts := &redis.ClusterOptions{Addrs: []string{"a:1"}, ClientName: "shop"}
-	before, err := goredisholdfast.ClientOption(opts)
-	require.NoError(t, err)
+	before := redistest.Must(goredisholdfast.ClientOption(opts))(t)
 	require.NoError(t, redis.NewClusterClient(opts).Close()) // fills in defaults
-	after, err := goredisholdfast.ClientOption(opts)
-	require.NoError(t, err)
+	after := redistest.Must(goredisholdfast.ClientOption(opts))(t)
 	require.Equal(t, lockclienttest.Shown(before), lockclienttest.Shown(after))
 
 	one := redis.NewClient(&redis.Options{Addr: "a:1", DialTimeout: time.Second})
-	o, err := goredisholdfast.ClientOption(one.Options())
-	require.NoError(t, err)
-	require.Equal(t, time.Second, o.Dialer.Timeout)
+	require.Equal(t, time.Second, redistest.Must(goredisholdfast.ClientOption(one.Options()))(t).Dialer.Timeout)
 	require.NoError(t, one.Close())
 
 	set := redis.NewFailoverClient(&redis.FailoverOptions{SentinelAddrs: []string{"a:1"}, MasterName: "m"})
-	_, err = goredisholdfast.ClientOption(set.Options())
+	_, err := goredisholdfast.ClientOption(set.Options())
 	require.ErrorContains(t, err, "pass its FailoverOptions")
 	require.NoError(t, set.Close())
 }
@@ -173,8 +167,7 @@ func TestOptions_Universal(t *testing.T) {
 		{redis.UniversalOptions{MasterName: "m"}, "127.0.0.1:26379", false, "m"},
 		{redis.UniversalOptions{Addrs: []string{"a:1"}, MasterName: "m", IsClusterMode: true}, "a:1", false, "m"},
 	} {
-		o, err := goredisholdfast.ClientOption(&c.opts)
-		require.NoError(t, err)
+		o := redistest.Must(goredisholdfast.ClientOption(&c.opts))(t)
 		require.Equal(t, c.address, o.InitAddress[0])
 		require.Equal(t, c.single, o.ForceSingleClient)
 		require.Equal(t, c.sentinel, o.Sentinel.MasterSet)
@@ -191,13 +184,11 @@ func (unchanging) Subscribe(auth.CredentialsListener) (auth.Credentials, auth.Un
 // As in go-redis, a user without a password does not log in, and one provider precedes another.
 func TestOptions_Credentials(t *testing.T) {
 	fixed := func(opts redis.Options) (string, string) {
-		o, err := goredisholdfast.ClientOption(&opts)
-		require.NoError(t, err)
+		o := redistest.Must(goredisholdfast.ClientOption(&opts))(t)
 		if o.AuthCredentialsFn == nil {
 			return o.Username, o.Password
 		}
-		c, err := o.AuthCredentialsFn(rueidis.AuthCredentialsContext{})
-		require.NoError(t, err)
+		c := redistest.Must(o.AuthCredentialsFn(rueidis.AuthCredentialsContext{}))(t)
 		return c.Username, c.Password
 	}
 	is := func(username, password string, opts redis.Options) {

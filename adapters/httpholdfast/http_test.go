@@ -67,8 +67,7 @@ type process struct {
 func newProcess(t *testing.T, locks holdfast.Locker, opts ...httpholdfast.Option) *process {
 	p := &process{entered: make(chan *http.Request, 10), steps: make(chan http.HandlerFunc, 10)}
 	opts = append(opts, httpholdfast.WithLogger(slog.New(slog.NewTextHandler(&p.log, nil))))
-	oneByOne, err := httpholdfast.New(locks, func(r *http.Request) string { return r.URL.Query().Get("key") }, opts...)
-	require.NoError(t, err)
+	oneByOne := redistest.Must(httpholdfast.New(locks, func(r *http.Request) string { return r.URL.Query().Get("key") }, opts...))(t)
 	p.Handler = oneByOne(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.entered <- r
 		(<-p.steps)(w, r)
@@ -79,8 +78,7 @@ func newProcess(t *testing.T, locks holdfast.Locker, opts ...httpholdfast.Option
 // bubble runs f in virtual time.
 func bubble(t *testing.T, f func(t *testing.T, locks *holdfasttest.Locker)) {
 	synctest.Test(t, func(t *testing.T) {
-		locks, err := holdfasttest.New(holdfast.WithMaxWaiters(1))
-		require.NoError(t, err)
+		locks := redistest.Must(holdfasttest.New(holdfast.WithMaxWaiters(1)))(t)
 		f(t, locks)
 	})
 }
@@ -89,8 +87,7 @@ func bubble(t *testing.T, f func(t *testing.T, locks *holdfasttest.Locker)) {
 func onRedis(t *testing.T, opts ...holdfast.Option) (redis *redistest.Server, two [2]*rlock.Locker) {
 	redis = redistest.Start(t)
 	for i := range two {
-		l, err := rlock.New(redis.Client(t), opts...)
-		require.NoError(t, err)
+		l := redistest.Must(rlock.New(redis.Client(t), opts...))(t)
 		t.Cleanup(func() { require.NoError(t, l.Close()) })
 		two[i] = l
 	}
@@ -281,16 +278,14 @@ func TestWriter(t *testing.T) {
 		"early hints": {func(w http.ResponseWriter) { w.WriteHeader(http.StatusEarlyHints) }, http.StatusServiceUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
-			locks, err := holdfasttest.New()
-			require.NoError(t, err)
+			locks := redistest.Must(holdfasttest.New())(t)
 			p := newProcess(t, locks)
 			s := httptest.NewUnstartedServer(p)
 			s.Config.ErrorLog = slog.NewLogLogger(slog.NewTextHandler(&p.log, nil), slog.LevelInfo)
 			s.Start()
 			defer s.Close()
 			p.steps <- func(w http.ResponseWriter, _ *http.Request) { c.do(w); require.NoError(t, locks.Lose("ada")) }
-			got, err := s.Client().Get(s.URL + "/?key=ada")
-			require.NoError(t, err)
+			got := redistest.Must(s.Client().Get(s.URL + "/?key=ada"))(t)
 			require.NoError(t, got.Body.Close())
 			require.Equal(t, c.status, got.StatusCode)
 			s.Close() // when the request is over
@@ -315,8 +310,7 @@ func TestWriterThatCannotFlush(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	locks, err := holdfasttest.New()
-	require.NoError(t, err)
+	locks := redistest.Must(holdfasttest.New())(t)
 	key := func(*http.Request) string { return "key" }
 	for _, c := range []struct {
 		locks holdfast.Locker

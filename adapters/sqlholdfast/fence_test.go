@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/adapters/sqlholdfast"
+	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 	"github.com/holdfast-go/holdfast/rlock"
 )
 
@@ -94,8 +95,7 @@ func testCheckInOrder(t *testing.T, s *suite) {
 	require.NoError(t, err)
 
 	began, checked := make(chan struct{}), make(chan error, 1)
-	later, err := s.BeginTx(context.Background(), nil)
-	require.NoError(t, err)
+	later := redistest.Must(s.BeginTx(context.Background(), nil))(t)
 	defer later.Rollback()
 	go func() {
 		close(began)
@@ -139,11 +139,9 @@ func testCheckAfterRead(t *testing.T, s *suite) {
 func testNoFence(t *testing.T, s *suite) {
 	const sku = "none"
 	s.stock(t, sku)
-	plain, err := rlock.New(s.redis.Client(t))
-	require.NoError(t, err)
+	plain := redistest.Must(rlock.New(s.redis.Client(t)))(t)
 	defer plain.Close()
-	unfenced, err := plain.Lock(t.Context(), sku)
-	require.NoError(t, err)
+	unfenced := redistest.Must(plain.Lock(t.Context(), sku))(t)
 	for _, l := range []*holdfast.Lease{nil, unfenced} {
 		query := s.query("UPDATE stock SET amount = 1 WHERE sku = ? AND fence <= ?")
 		require.ErrorIs(t, sqlholdfast.Exec(t.Context(), s, query, sku, sqlholdfast.Fence(l)), sqlholdfast.ErrNoFence)
@@ -164,8 +162,7 @@ func testErrors(t *testing.T, s *suite) {
 	require.Error(t, err)
 	require.NotErrorIs(t, err, sqlholdfast.ErrStale)
 
-	missing, err := sqlholdfast.NewFences(s.dialect, "nothing")
-	require.NoError(t, err)
+	missing := redistest.Must(sqlholdfast.NewFences(s.dialect, "nothing"))(t)
 	tx := s.begin(t)
 	err = missing.Check(t.Context(), tx, present)
 	require.Error(t, err)
@@ -231,7 +228,6 @@ func TestNewFencesRefuses(t *testing.T) {
 		require.ErrorContains(t, err, "sqlholdfast: NewFences: ", table)
 		require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
 	}
-	f, err := sqlholdfast.NewFences(sqlholdfast.PostgreSQL, "app.fences")
-	require.NoError(t, err)
+	f := redistest.Must(sqlholdfast.NewFences(sqlholdfast.PostgreSQL, "app.fences"))(t)
 	require.Contains(t, f.Schema(), " app.fences ")
 }

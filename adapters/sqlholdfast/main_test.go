@@ -52,13 +52,10 @@ type suite struct {
 // all runs all tests on one database.
 func all(t *testing.T, dialect sqlholdfast.Dialect, driver, address string) {
 	s := &suite{dialect: dialect, redis: redistest.Start(t)}
-	var err error
-	s.DB, err = sql.Open(driver, address)
-	require.NoError(t, err)
+	s.DB = redistest.Must(sql.Open(driver, address))(t)
 	defer func() { require.NoError(t, s.DB.Close()) }()
 	s.first, s.second = s.locker(t), s.locker(t)
-	s.fences, err = sqlholdfast.NewFences(dialect, "fences")
-	require.NoError(t, err)
+	s.fences = redistest.Must(sqlholdfast.NewFences(dialect, "fences"))(t)
 	for range 2 { // the second one does no harm
 		s.exec(t, s.fences.Schema())
 	}
@@ -78,8 +75,7 @@ func all(t *testing.T, dialect sqlholdfast.Dialect, driver, address string) {
 }
 
 func (s *suite) locker(t *testing.T) *rlock.Locker {
-	l, err := rlock.New(s.redis.Client(t), holdfast.WithFencing())
-	require.NoError(t, err)
+	l := redistest.Must(rlock.New(s.redis.Client(t), holdfast.WithFencing()))(t)
 	t.Cleanup(func() { require.NoError(t, l.Close()) })
 	return l
 }
@@ -103,9 +99,7 @@ func (s *suite) exec(t *testing.T, q string, args ...any) {
 
 func (s *suite) begin(t *testing.T) *sql.Tx {
 	t.Helper()
-	tx, err := s.BeginTx(t.Context(), nil)
-	require.NoError(t, err)
-	return tx
+	return redistest.Must(s.BeginTx(t.Context(), nil))(t)
 }
 
 // stock makes a row of the stock, without fence and amount.
@@ -126,11 +120,9 @@ func (s *suite) amount(t *testing.T, from interface {
 // present one.
 func (s *suite) holders(t *testing.T, key string) (late, present *holdfast.Lease) {
 	t.Helper()
-	late, err := s.first.Lock(t.Context(), key)
-	require.NoError(t, err)
+	late = redistest.Must(s.first.Lock(t.Context(), key))(t)
 	s.redis.Do(t, "DEL", key)
-	present, err = s.second.Lock(t.Context(), key)
-	require.NoError(t, err)
+	present = redistest.Must(s.second.Lock(t.Context(), key))(t)
 	return late, present
 }
 

@@ -51,8 +51,7 @@ func open(t *testing.T, o valkey.ClientOption, more ...holdfast.Option) *rlock.L
 	}
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
-	locker, err := rlock.New(client, more...)
-	require.NoError(t, err)
+	locker := redistest.Must(rlock.New(client, more...))(t)
 	t.Cleanup(func() { require.NoError(t, locker.Close()) })
 	return locker
 }
@@ -135,8 +134,7 @@ func TestRotation(t *testing.T) {
 			return valkey.AuthCredentials{Username: "shop", Password: password.Load().(string), RefreshAfter: time.Now()}, nil
 		},
 	}, holdfast.WithLease(20*time.Second))
-	kept, err := locker.Lock(t.Context(), "kept")
-	require.NoError(t, err)
+	kept := redistest.Must(locker.Lock(t.Context(), "kept"))(t)
 	was := kept.Deadline()
 	lockclienttest.User(t, s, "resetpass", ">new")
 	password.Store("new")

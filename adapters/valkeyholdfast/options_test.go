@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/adapters/valkeyholdfast"
 	"github.com/holdfast-go/holdfast/internal/lockclient/lockclienttest"
+	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 )
 
 // What becomes of each option of valkey-go v1.0.79. A new version of it has to say so here, and
@@ -46,8 +47,7 @@ var become = lockclienttest.Becomes{
 func TestEachOption(t *testing.T) {
 	base := valkey.ClientOption{InitAddress: []string{"a:1"}}
 	base.Sentinel.MasterSet = "m"
-	is, err := valkeyholdfast.ClientOption(base)
-	require.NoError(t, err)
+	is := redistest.Must(valkeyholdfast.ClientOption(base))(t)
 	each(t, reflect.TypeFor[valkey.ClientOption](), "", nil, func(name string, index []int) {
 		set := base
 		field := reflect.ValueOf(&set).Elem().FieldByIndex(index)
@@ -55,7 +55,7 @@ func TestEachOption(t *testing.T) {
 		becomes, err := valkeyholdfast.ClientOption(set)
 		become.Option(t, name, is, becomes, err)
 	})
-	_, err = valkeyholdfast.ClientOption(valkey.ClientOption{})
+	_, err := valkeyholdfast.ClientOption(valkey.ClientOption{})
 	require.EqualError(t, err, "valkeyholdfast: InitAddress is empty")
 }
 
@@ -74,12 +74,11 @@ func each(t *testing.T, typ reflect.Type, prefix string, at []int, f func(name s
 // What suits locks is set, whatever the options say.
 func TestOptions_SuitLocks(t *testing.T) {
 	for _, slow := range []time.Duration{0, -1, time.Hour} {
-		o, err := valkeyholdfast.ClientOption(valkey.ClientOption{
+		o := redistest.Must(valkeyholdfast.ClientOption(valkey.ClientOption{
 			InitAddress: []string{"a:1", "b:2"}, Standalone: valkey.StandaloneOption{ReplicaAddress: []string{"b:2"}},
 			SendToReplicas: func(valkey.Completed) bool { return true }, ConnLifetime: time.Second, DisableAutoPipelining: true,
 			Dialer: net.Dialer{Timeout: slow, KeepAlive: -1}, ConnWriteTimeout: slow, ClusterOption: valkey.ClusterOption{ShardsRefreshInterval: slow},
-		})
-		require.NoError(t, err)
+		}))(t)
 		require.Equal(t, lockclienttest.Shown(rueidis.ClientOption{
 			InitAddress: []string{"a:1"}, ForceSingleClient: true, DisableCache: true, DisableRetry: true, PipelineMultiplex: -1,
 			RingScaleEachConn: 8, ReadBufferEachConn: 32 << 10, WriteBufferEachConn: 32 << 10,
@@ -92,14 +91,12 @@ func TestOptions_SuitLocks(t *testing.T) {
 // A connection is not asked to log in again: a refusal would end it, and calls under way would
 // seem to be refused.
 func TestOptions_RefreshAfter(t *testing.T) {
-	o, err := valkeyholdfast.ClientOption(valkey.ClientOption{
+	o := redistest.Must(valkeyholdfast.ClientOption(valkey.ClientOption{
 		InitAddress: []string{"a:1"},
 		AuthCredentialsFn: func(of valkey.AuthCredentialsContext) (valkey.AuthCredentials, error) {
 			return valkey.AuthCredentials{Username: "u", Password: of.Address.String(), RefreshAfter: time.Now()}, nil
 		},
-	})
-	require.NoError(t, err)
-	c, err := o.AuthCredentialsFn(rueidis.AuthCredentialsContext{Address: &net.TCPAddr{Port: 7}})
-	require.NoError(t, err)
+	}))(t)
+	c := redistest.Must(o.AuthCredentialsFn(rueidis.AuthCredentialsContext{Address: &net.TCPAddr{Port: 7}}))(t)
 	require.Equal(t, rueidis.AuthCredentials{Username: "u", Password: ":7"}, c)
 }

@@ -70,8 +70,7 @@ func orphans(n int) []string {
 // childrenOf returns the processes whose parent has that number, with their states.
 func childrenOf(t *testing.T, parent int) (states []string) {
 	t.Helper()
-	files, err := filepath.Glob("/proc/[0-9]*/stat")
-	require.NoError(t, err)
+	files := redistest.Must(filepath.Glob("/proc/[0-9]*/stat"))(t)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil { // it has ended
@@ -89,8 +88,7 @@ func childrenOf(t *testing.T, parent int) (states []string) {
 func TestHasEnded(t *testing.T) {
 	t.Parallel()
 	child := exec.Command("cat")
-	in, err := child.StdinPipe()
-	require.NoError(t, err)
+	in := redistest.Must(child.StdinPipe())(t)
 	require.NoError(t, child.Start())
 	require.False(t, hasEnded(child.Process))
 	require.NoError(t, in.Close())

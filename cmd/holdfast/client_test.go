@@ -124,9 +124,7 @@ func tlsArgs(t *testing.T, s *redistest.TLSServer, url string) []string {
 	t.Helper()
 	args := []string{"--redis", url}
 	for flag, of := range map[string]string{"--tls-ca": "tls-ca-cert-file", "--tls-cert": "tls-cert-file", "--tls-key": "tls-key-file"} {
-		m := s.Do(t, "CONFIG", "GET", of)
-		file, err := m.AsStrMap()
-		require.NoError(t, err)
+		file := redistest.Must(s.Do(t, "CONFIG", "GET", of).AsStrMap())(t)
 		args = append(args, flag, file[of])
 	}
 	return args

@@ -19,8 +19,7 @@ import (
 // lock and a Redis Cluster need besides.
 func aclUsers(t *testing.T) (plain, fair, readWrite, cluster []string) {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/acl.md")
-	require.NoError(t, err)
+	text := redistest.Must(os.ReadFile("../../docs/acl.md"))(t)
 	line := func(begin string) []string {
 		found := regexp.MustCompile("(?m)^" + regexp.QuoteMeta(begin) + ".*$").FindString(string(text))
 		require.NotEmpty(t, found, begin)
@@ -142,13 +141,10 @@ func TestDoctorAsksForRightsWithAllArguments(t *testing.T) {
 		require.True(t, asked[command], command)
 	}
 	for command := range asked {
-		m := s.Do(t, "COMMAND", "INFO", command)
-		about, err := m.ToArray()
-		require.NoError(t, err)
+		about := redistest.Must(s.Do(t, "COMMAND", "INFO", command).ToArray())(t)
 		info, err := about[0].ToArray()
 		require.NoError(t, err, command)
-		arity, err := info[1].AsInt64()
-		require.NoError(t, err)
+		arity := redistest.Must(info[1].AsInt64())(t)
 		n := int64(len(full(command, "name")))
 		require.True(t, n == arity || arity < 0 && n >= -arity, "%s has %d words, not %d", command, arity, n)
 	}

@@ -77,10 +77,7 @@ func requireFinds(t *testing.T, found []finding, want ...string) {
 func awaitInfo(t *testing.T, s *redistest.Server, line string) {
 	t.Helper()
 	eventually(t, func() bool {
-		m := s.Do(t, "INFO")
-		text, err := m.ToString()
-		require.NoError(t, err)
-		return strings.Contains(text, line+"\r\n")
+		return strings.Contains(redistest.Must(s.Do(t, "INFO").ToString())(t), line+"\r\n")
 	})
 }
 
@@ -160,8 +157,7 @@ func TestDoctorOfALockThatIsHeld(t *testing.T) {
 	t.Parallel()
 	redistest.NeedRedis7(t, "doctor notes it")
 	s := redistest.Start(t, healthy...)
-	semaphores, err := semaphore.New(s.Client(t), 3)
-	require.NoError(t, err)
+	semaphores := redistest.Must(semaphore.New(s.Client(t), 3))(t)
 	t.Cleanup(func() { require.NoError(t, semaphores.Close()) })
 	readWrite := newReadWrite(t, s)
 	locked(t, newLocker(t, s), "mutex")
@@ -212,9 +208,7 @@ func TestDoctorFindsAnotherClock(t *testing.T) {
 		found := finds(t, "--redis", urlOf(s))
 		requireFinds(t, found, "!its clock differs")
 		of := regexp.MustCompile(`by (\S+)$`).FindStringSubmatch(found[0].Found)
-		d, err := time.ParseDuration(of[1])
-		require.NoError(t, err)
-		require.InDelta(t, ahead.Seconds(), d.Seconds(), 20)
+		require.InDelta(t, ahead.Seconds(), redistest.Must(time.ParseDuration(of[1]))(t).Seconds(), 20)
 	}
 	s.SetClock(0, 1)
 	require.Empty(t, finds(t, "--redis", urlOf(s)))
@@ -295,8 +289,7 @@ func TestDoctorPrintsWhatItsPageShows(t *testing.T) {
 	redistest.NeedRedis7(t, "doctor notes it")
 	s := redistest.Start(t, append(slices.Clone(healthy), "--maxmemory-policy", "volatile-lru", "--appendfsync", "everysec")...)
 	out, _ := asks(t, statusHurts, urlOf(s), "", "doctor", "jobs:nightly")
-	page, err := os.ReadFile("../../docs/command.md")
-	require.NoError(t, err)
+	page := redistest.Must(os.ReadFile("../../docs/command.md"))(t)
 	shown := strings.ReplaceAll(strings.ReplaceAll("\n"+out, "\n", "\n    "), s.Addr(), "127.0.0.1:6379")
 	require.Contains(t, string(page), "    $ holdfast doctor jobs:nightly"+strings.TrimRight(shown, " ")+"\n")
 }

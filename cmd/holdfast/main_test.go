@@ -101,8 +101,7 @@ func startCommand(t *testing.T, c *exec.Cmd) *program {
 	t.Helper()
 	p := &program{t: t, cmd: c}
 	var err error
-	p.in, err = c.StdinPipe()
-	require.NoError(t, err)
+	p.in = redistest.Must(c.StdinPipe())(t)
 	out, w, err := os.Pipe() // its end tells that the child has ended as well
 	require.NoError(t, err)
 	c.Stdout = w
@@ -189,8 +188,7 @@ func once(t *testing.T, address, input string, args ...string) (out, errors stri
 // newLocker returns another locker.
 func newLocker(t *testing.T, s *redistest.Server, opts ...holdfast.Option) *rlock.Locker {
 	t.Helper()
-	l, err := rlock.New(s.Client(t), opts...)
-	require.NoError(t, err)
+	l := redistest.Must(rlock.New(s.Client(t), opts...))(t)
 	t.Cleanup(func() { require.NoError(t, l.Close()) })
 	return l
 }
@@ -206,10 +204,7 @@ func requireFree(t *testing.T, s *redistest.Server, key string) {
 // number returns the answer of an administrator's command.
 func number(t *testing.T, s *redistest.Server, command ...string) int64 {
 	t.Helper()
-	m := s.Do(t, command...)
-	n, err := m.AsInt64()
-	require.NoError(t, err)
-	return n
+	return redistest.Must(s.Do(t, command...).AsInt64())(t)
 }
 
 // eventually asks again and again, for what sends no event.

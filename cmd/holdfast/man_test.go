@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 )
@@ -29,15 +30,13 @@ func TestManWritesAPageForEachCommand(t *testing.T) {
 	for _, c := range newRoot().Commands() {
 		want = append(want, "holdfast-"+c.Name()+".1")
 	}
-	files, err := os.ReadDir(dir)
-	require.NoError(t, err)
+	files := redistest.Must(os.ReadDir(dir))(t)
 	var got []string
 	for _, f := range files {
 		got = append(got, f.Name())
 	}
 	require.ElementsMatch(t, want, got)
-	page, err := os.ReadFile(filepath.Join(dir, "holdfast-run.1"))
-	require.NoError(t, err)
+	page := redistest.Must(os.ReadFile(filepath.Join(dir, "holdfast-run.1")))(t)
 	for _, text := range []string{".TH", "fence-env", "79  the lock was lost", "HOLDFAST_PASSWORD", "holdfast(1)"} {
 		require.Contains(t, string(page), text)
 	}
@@ -94,8 +93,7 @@ func TestVersion(t *testing.T) {
 
 func TestPageNamesAllFlagsAndStatuses(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/command.md")
-	require.NoError(t, err)
+	text := redistest.Must(os.ReadFile("../../docs/command.md"))(t)
 	page := string(text)
 	root := newRoot()
 	for _, c := range append(root.Commands(), root) {

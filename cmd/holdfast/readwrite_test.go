@@ -15,8 +15,7 @@ import (
 
 func newReadWrite(t *testing.T, s *redistest.Server) *rwlock.Locker {
 	t.Helper()
-	l, err := rwlock.New(s.Client(t), holdfast.WithLabel("me"))
-	require.NoError(t, err)
+	l := redistest.Must(rwlock.New(s.Client(t), holdfast.WithLabel("me")))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	return l
 }

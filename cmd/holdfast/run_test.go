@@ -51,9 +51,7 @@ func TestRunHoldsTheLockWhileTheCommandRuns(t *testing.T) {
 	other := newLocker(t, s)
 	for _, more := range [][]string{nil, {"--fair"}, {"--fair", "--fence-env", "FENCE"}, {"--wait", "60s"}, {"--try"}, {"-wait=60s"}, {"-try"}} {
 		p := started(t, s.Addr(), more...)
-		status, err := other.Inspect(t.Context(), key)
-		require.NoError(t, err)
-		require.True(t, status.Held)
+		require.True(t, redistest.Must(other.Inspect(t.Context(), key))(t).Held)
 		p.write("exit 4").exits(4)
 		requireFree(t, s, key)
 	}
@@ -146,9 +144,7 @@ func TestRunEndsTheCommandWhenTheLockIsLost(t *testing.T) {
 	other := newLocker(t, s)
 	lose := func(killAfter string) *program {
 		p := started(t, s.Addr(), "--lease", "30s", "--kill-after", killAfter)
-		held, err := other.ForceUnlock(t.Context(), key)
-		require.NoError(t, err)
-		require.True(t, held)
+		require.True(t, redistest.Must(other.ForceUnlock(t.Context(), key))(t))
 		return p
 	}
 	p := lose("1m")
@@ -194,15 +190,11 @@ func TestRunDoesNotWaitForTheReaderOfItsErrors(t *testing.T) {
 	c.Stderr = writer
 	p := startCommand(t, c)
 	p.says("started")
-	held, err := newLocker(t, s).ForceUnlock(t.Context(), key)
-	require.NoError(t, err)
-	require.True(t, held)
+	require.True(t, redistest.Must(newLocker(t, s).ForceUnlock(t.Context(), key))(t))
 	p.says("got terminated")
 	p.write("exit 0")
 	require.NoError(t, writer.Close())
-	text, err := io.ReadAll(reader)
-	require.NoError(t, err)
-	require.Contains(t, string(text), "; ending the command\n")
+	require.Contains(t, string(redistest.Must(io.ReadAll(reader))(t)), "; ending the command\n")
 	p.exits(statusLost)
 }
 
@@ -267,8 +259,7 @@ func TestRunGivesTheCommandAFenceAndNoSecret(t *testing.T) {
 		require.NotContains(t, out, secret, from)
 		require.Equal(t, has.passesURL, strings.Contains(out, envURL), from)
 		number, _, _ := strings.Cut(out, "\n")
-		fence, err := strconv.ParseInt(number, 10, 64)
-		require.NoError(t, err)
+		fence := redistest.Must(strconv.ParseInt(number, 10, 64))(t)
 		require.Greater(t, fence, last)
 		last = fence
 	}

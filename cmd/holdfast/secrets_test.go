@@ -76,8 +76,7 @@ func TestF39_CertificateIsReadAtEachDial(t *testing.T) {
 		require.NoError(t, os.WriteFile(file(name), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
 	}
 	show := func(of tls.Certificate) {
-		private, err := x509.MarshalPKCS8PrivateKey(of.PrivateKey)
-		require.NoError(t, err)
+		private := redistest.Must(x509.MarshalPKCS8PrivateKey(of.PrivateKey))(t)
 		write("cert", "CERTIFICATE", of.Certificate[0])
 		write("key", "PRIVATE KEY", private)
 	}
@@ -103,8 +102,7 @@ func TestSecretsThatCannotBeRead(t *testing.T) {
 	require.ErrorContains(t, err, "--flag: open "+file)
 	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
 	write("")
-	password, err := readSecret("--flag", read)
-	require.NoError(t, err)
+	password := redistest.Must(readSecret("--flag", read))(t)
 	for _, c := range [][2]string{{"", ""}, {"a\r\nb\n", "a"}, {"", "a"}, {"c", "c"}, {"\n", "c"}} {
 		write(c[0])
 		require.Equal(t, c[1], password.now())

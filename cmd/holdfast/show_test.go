@@ -40,9 +40,7 @@ func urlOf(s *redistest.Server) string { return "redis://" + s.Addr() }
 
 func locked(t *testing.T, l locker, key string) *holdfast.Lease {
 	t.Helper()
-	lease, err := l.TryLock(t.Context(), key)
-	require.NoError(t, err)
-	return lease
+	return redistest.Must(l.TryLock(t.Context(), key))(t)
 }
 
 func TestList(t *testing.T) {
@@ -90,9 +88,7 @@ func TestListManyLocks(t *testing.T) {
 	s.Do(t, "CONFIG", "RESETSTAT")
 	out, _ := asks(t, 0, urlOf(s), "", "ls")
 	require.Equal(t, 5001, strings.Count(out, "\n"))
-	stats := s.Do(t, "INFO", "commandstats")
-	text, err := stats.ToString()
-	require.NoError(t, err)
+	text := redistest.Must(s.Do(t, "INFO", "commandstats").ToString())(t)
 	require.Contains(t, text, "cmdstat_scan:")
 	require.NotContains(t, text, "cmdstat_keys:")
 }
@@ -117,8 +113,7 @@ func TestListWatches(t *testing.T) {
 func TestListOnACluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 2, 1)
-	locker, err := rlock.New(c.Client(t))
-	require.NoError(t, err)
+	locker := redistest.Must(rlock.New(c.Client(t)))(t)
 	defer func() { require.NoError(t, locker.Close()) }()
 	keys, slots := []string{"a", "b", "c", "d"}, map[string]bool{}
 	for _, key := range keys {
@@ -211,10 +206,8 @@ func TestUnlockWakesTheNext(t *testing.T) {
 		"fair":  {func(c rueidis.Client) (locker, error) { return fair.New(c, fair.WithWaiterTTL(time.Minute)) }, true},
 	} {
 		s := redistest.Start(t)
-		has, err := of.open(s.Client(t))
-		require.NoError(t, err)
-		waits, err := of.open(s.Client(t))
-		require.NoError(t, err)
+		has := redistest.Must(of.open(s.Client(t)))(t)
+		waits := redistest.Must(of.open(s.Client(t)))(t)
 		locked(t, has, "k")
 		got := make(chan error, 1)
 		go func() {
@@ -222,9 +215,7 @@ func TestUnlockWakesTheNext(t *testing.T) {
 			got <- err
 		}()
 		eventually(t, func() bool {
-			m := s.Do(t, "PUBSUB", "NUMSUB", "redisson_lock__channel:{k}")
-			listen, err := m.AsIntMap()
-			require.NoError(t, err)
+			listen := redistest.Must(s.Do(t, "PUBSUB", "NUMSUB", "redisson_lock__channel:{k}").AsIntMap())(t)
 			return number(t, s, "LLEN", "redisson_lock_queue:{k}")+listen["redisson_lock__channel:{k}"] == 1
 		})
 		out, _ := asks(t, 0, urlOf(s), "", "unlock", "--yes", "k")

@@ -28,8 +28,7 @@ type terminal struct {
 
 func startInTerminal(t *testing.T, c *exec.Cmd) *terminal {
 	t.Helper()
-	keys, err := pty.Start(c)
-	require.NoError(t, err)
+	keys := redistest.Must(pty.Start(c))(t)
 	s, over := &terminal{t: t, cmd: c, keys: keys}, make(chan struct{})
 	go func() {
 		defer close(over)

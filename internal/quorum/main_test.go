@@ -109,7 +109,7 @@ func onServers(t *testing.T) *harness {
 func (r *harness) sim(node int) *sim.Server { return r.servers[node].(*sim.Server) }
 
 // do runs a command on a node as administrator, and onAll on all.
-func (r *harness) do(node int, args ...string) rueidis.RedisMessage {
+func (r *harness) do(node int, args ...string) *rueidis.RedisMessage {
 	r.t.Helper()
 	return r.servers[node].Do(r.t, args...)
 }

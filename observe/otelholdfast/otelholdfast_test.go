@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/metrics/metricstest"
+	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 	"github.com/holdfast-go/holdfast/observe/otelholdfast"
 )
 
@@ -38,8 +39,7 @@ func TestMetrics(t *testing.T) {
 			if keys {
 				opts = append(opts, otelholdfast.WithKeyName(metricstest.KeyName))
 			}
-			o, err := otelholdfast.Observer(opts...)
-			require.NoError(t, err)
+			o := redistest.Must(otelholdfast.Observer(opts...))(t)
 			metricstest.Run(t, o, keys, func() map[metricstest.Point]float64 { return points(t, reader) })
 		})
 	}
@@ -88,8 +88,7 @@ func points(t *testing.T, reader *sdkmetric.ManualReader) map[metricstest.Point]
 // one is the only span that f makes.
 func one(t *testing.T, f func(l holdfast.Locker, double *holdfasttest.Locker), opts ...otelholdfast.Option) sdktrace.ReadOnlySpan {
 	t.Helper()
-	double, err := holdfasttest.New()
-	require.NoError(t, err)
+	double := redistest.Must(holdfasttest.New())(t)
 	defer func() { require.NoError(t, double.Close()) }()
 	spans := tracetest.NewSpanRecorder()
 	provider := otelholdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)))
@@ -105,8 +104,7 @@ func TestTrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const wait = 20 * time.Millisecond
 		span := one(t, func(l holdfast.Locker, double *holdfasttest.Locker) {
-			release, err := double.Hold("k")
-			require.NoError(t, err)
+			release := redistest.Must(double.Hold("k"))(t)
 			time.AfterFunc(wait, release)
 			require.NoError(t, l.Do(t.Context(), "k", nothing))
 		})
@@ -124,8 +122,7 @@ func TestTrace(t *testing.T) {
 func TestTrace_Children(t *testing.T) {
 	spans := tracetest.NewSpanRecorder()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
-	double, err := holdfasttest.New()
-	require.NoError(t, err)
+	double := redistest.Must(holdfasttest.New())(t)
 	defer double.Close()
 	require.NoError(t, otelholdfast.Trace(double, otelholdfast.WithTracerProvider(provider)).Do(t.Context(), "k", func(ctx context.Context) error {
 		require.NotNil(t, holdfast.LeaseFrom(ctx))
@@ -140,8 +137,7 @@ func TestTrace_Children(t *testing.T) {
 func TestTrace_Errors(t *testing.T) {
 	type locker = holdfast.Locker
 	busy := func(l locker, double *holdfasttest.Locker) {
-		release, err := double.Hold("secret:1")
-		require.NoError(t, err)
+		release := redistest.Must(double.Hold("secret:1"))(t)
 		defer release()
 		require.ErrorIs(t, l.Do(t.Context(), "secret:1", nothing, holdfast.WaitAtMost(time.Millisecond)), holdfast.ErrNotAcquired)
 	}
@@ -175,8 +171,7 @@ func TestTrace_Errors(t *testing.T) {
 	})
 	require.Contains(t, span.Attributes(), attribute.String("error.type", "_OTHER"))
 
-	double, err := holdfasttest.New()
-	require.NoError(t, err)
+	double := redistest.Must(holdfasttest.New())(t)
 	defer double.Close()
 	require.ErrorIs(t, otelholdfast.Trace(double).Do(t.Context(), "k", nil), holdfast.ErrInvalidArgument)
 

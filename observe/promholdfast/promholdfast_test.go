@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/metrics/metricstest"
+	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 	"github.com/holdfast-go/holdfast/observe/promholdfast"
 )
 
@@ -38,8 +39,7 @@ func TestMetrics(t *testing.T) {
 
 // points reads all metrics.
 func points(t *testing.T, reg prometheus.Gatherer) map[metricstest.Point]float64 {
-	families, err := reg.Gather()
-	require.NoError(t, err)
+	families := redistest.Must(reg.Gather())(t)
 	all := map[metricstest.Point]float64{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
@@ -58,9 +58,7 @@ func points(t *testing.T, reg prometheus.Gatherer) map[metricstest.Point]float64
 }
 
 func TestLint(t *testing.T) {
-	problems, err := testutil.CollectAndLint(told())
-	require.NoError(t, err)
-	require.Empty(t, problems)
+	require.Empty(t, redistest.Must(testutil.CollectAndLint(told()))(t))
 }
 
 // The metrics are sums over all lockers.
@@ -91,8 +89,7 @@ func told() *promholdfast.Metrics {
 func series(t *testing.T) (all map[string][]string, metrics []string) {
 	reg := prometheus.NewPedanticRegistry()
 	reg.MustRegister(told())
-	families, err := reg.Gather()
-	require.NoError(t, err)
+	families := redistest.Must(reg.Gather())(t)
 	all = map[string][]string{}
 	for _, f := range families {
 		var labels []string
@@ -118,11 +115,8 @@ func TestQueries(t *testing.T) {
 			Targets []struct{ Expr, LegendFormat string }
 		}
 	}
-	text, err := os.ReadFile("../../docs/dashboard.json")
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(text, &dashboard))
-	page, err := os.ReadFile("../../docs/metrics.md")
-	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(redistest.Must(os.ReadFile("../../docs/dashboard.json"))(t), &dashboard))
+	page := redistest.Must(os.ReadFile("../../docs/metrics.md"))(t)
 	queries := regexp.MustCompile("(?ms)^```promql\n(.*?)^```$").FindAllString(string(page), -1)
 	require.NotEmpty(t, queries)
 	known, metrics := series(t)

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
@@ -38,8 +39,7 @@ func TestPublicAPI(t *testing.T) {
 			require.NoError(t, os.WriteFile(file, []byte(is), 0o644))
 			continue
 		}
-		was, err := os.ReadFile(file)
-		require.NoError(t, err)
+		was := redistest.Must(os.ReadFile(file))(t)
 		require.Equal(t, string(was), is, "go test ./internal/testing/api -update writes it anew")
 	}
 }
@@ -48,17 +48,14 @@ func TestPublicAPI(t *testing.T) {
 func public(t *testing.T, dir string) string {
 	t.Helper()
 	fset, files := token.NewFileSet(), []*ast.File(nil)
-	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	require.NoError(t, err)
+	names := redistest.Must(filepath.Glob(filepath.Join(dir, "*.go")))(t)
 	for _, name := range names {
 		if !strings.HasSuffix(name, "_test.go") {
-			f, err := parser.ParseFile(fset, name, nil, 0)
-			require.NoError(t, err)
+			f := redistest.Must(parser.ParseFile(fset, name, nil, 0))(t)
 			files = append(files, f)
 		}
 	}
-	p, err := doc.NewFromFiles(fset, files, dir)
-	require.NoError(t, err)
+	p := redistest.Must(doc.NewFromFiles(fset, files, dir))(t)
 	var b strings.Builder
 	add := func(decl ast.Decl) {
 		require.NoError(t, format.Node(&b, fset, decl))
@@ -90,8 +87,7 @@ func public(t *testing.T, dir string) string {
 // Each path through the code in CONTRIBUTING has at most ten steps, enters no package twice, and
 // names functions that there are; also behind its steps, as `file.go:function`.
 func TestPathOfALock(t *testing.T) {
-	page, err := os.ReadFile("../../../CONTRIBUTING.md")
-	require.NoError(t, err)
+	page := redistest.Must(os.ReadFile("../../../CONTRIBUTING.md"))(t)
 	paths := regexp.MustCompile(`(?m)^## `).Split(string(page), -1)
 	paths = slices.DeleteFunc(paths, func(section string) bool { return !strings.HasPrefix(section, "Path of ") })
 	require.Len(t, paths, 6)
@@ -107,8 +103,7 @@ func TestPathOfALock(t *testing.T) {
 			if last != folder {
 				left[last], last = true, folder
 			}
-			source, err := os.ReadFile("../../../" + folder + "/" + file)
-			require.NoError(t, err)
+			source := redistest.Must(os.ReadFile("../../../" + folder + "/" + file))(t)
 			for _, name := range regexp.MustCompile("`(?:[A-Za-z]+\\.)?([A-Za-z]+)`").FindAllStringSubmatch(s[3], -1) {
 				require.Regexp(t, fmt.Sprintf(function, name[1]), string(source), "%s/%s", folder, file)
 			}

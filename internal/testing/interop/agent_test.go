@@ -94,17 +94,14 @@ func startAgent(t testing.TB, lang, addrs string, o options) *agent {
 			"-jar", jar, addrs, strconv.FormatInt(lease.Milliseconds(), 10))
 	} else {
 		a.cmd = exec.Command(os.Args[0])
-		text, err := json.Marshal(o)
-		require.NoError(t, err)
+		text := redistest.Must(json.Marshal(o))(t)
 		a.cmd.Env = append(os.Environ(), goAgentEnv+"="+addrs, goAgentOptions+"="+string(text),
 			"GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0")
 	}
 	a.cmd.Stderr = &a.errs
-	in, err := a.cmd.StdinPipe()
-	require.NoError(t, err)
+	in := redistest.Must(a.cmd.StdinPipe())(t)
 	a.in = in
-	out, err := a.cmd.StdoutPipe()
-	require.NoError(t, err)
+	out := redistest.Must(a.cmd.StdoutPipe())(t)
 	require.NoError(t, a.cmd.Start())
 	go a.read(out) // ends with the process
 	t.Cleanup(func() {

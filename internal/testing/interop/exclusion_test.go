@@ -114,10 +114,8 @@ var grants = regexp.MustCompile(`(?m)^G (Go|Java)\S* \S*(plain|fair)`)
 // held a lock at once. died says when processes were killed.
 func readRecords(t testing.TB, file string, died map[string]time.Duration) []byte {
 	t.Helper()
-	data, err := os.ReadFile(file)
-	require.NoError(t, err)
-	run, err := exclusion.ReadRecords(data, died, true)
-	require.NoError(t, err)
+	data := locktest.Must(os.ReadFile(file))(t)
+	run := locktest.Must(exclusion.ReadRecords(data, died, true))(t)
 	found := exclusion.Check(run.Intervals)
 	require.Empty(t, found.Overlaps, "two holders")
 	require.Empty(t, found.Disorder, "fences out of order")

@@ -111,9 +111,7 @@ func testCycles(t *testing.T, s redis) {
 	for i, a := range agents { // until each has had many turns
 		grants := fmt.Sprintf("G %s%d.1-", a.lang, i)
 		locktest.Await(t, func() bool {
-			data, err := os.ReadFile(file)
-			require.NoError(t, err)
-			return strings.Count(string(data), grants) > 60
+			return strings.Count(string(locktest.Must(os.ReadFile(file))(t)), grants) > 60
 		})
 	}
 	for _, a := range agents {

@@ -33,10 +33,7 @@ func TestFence(t *testing.T) {
 					last = again
 					counter := locktest.OfKey("redisson_lock_token", key)
 					require.EqualValues(t, -1, number(t, s, "PTTL", counter), "a counter that Java needs has no end")
-					text := s.of(t, counter).Do(t, "GET", counter)
-					counted, err := text.AsInt64()
-					require.NoError(t, err)
-					require.Equal(t, last, counted)
+					require.Equal(t, last, locktest.Must(s.of(t, counter).Do(t, "GET", counter).AsInt64())(t))
 					h.unlock()
 					h.unlock()
 				}

@@ -129,10 +129,7 @@ func listening(t testing.TB, s redis, key string) int64 {
 // listeners is how many clients listen to a channel.
 func listeners(t testing.TB, s redis, channel string) int64 {
 	t.Helper()
-	m := s.of(t, channel).Do(t, "PUBSUB", s.numsub, channel)
-	all, err := m.AsIntMap()
-	require.NoError(t, err)
-	return all[channel]
+	return locktest.Must(s.of(t, channel).Do(t, "PUBSUB", s.numsub, channel).AsIntMap())(t)[channel]
 }
 
 // awaitWaiters waits until that many clients wait for a plain lock, or until the queue of a

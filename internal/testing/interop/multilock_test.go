@@ -30,16 +30,13 @@ func TestMultilock(t *testing.T) {
 	for _, h := range java {
 		h.ready(t)
 	}
-	locker, err := multilock.New(clients, multilock.WithNodeTimeout(3*time.Second))
-	require.NoError(t, err)
+	locker := locktest.Must(multilock.New(clients, multilock.WithNodeTimeout(3*time.Second)))(t)
 	t.Cleanup(func() { require.NoError(t, locker.Close()) })
 	require.NoError(t, locker.DeclareNothingHeld(t.Context()))
 
 	// Go holds, and is entered again.
-	l, err := locker.Lock(t.Context(), "k")
-	require.NoError(t, err)
-	inner, err := locker.Lock(l.Bind(t.Context()), "k")
-	require.NoError(t, err)
+	l := locktest.Must(locker.Lock(t.Context(), "k"))(t)
+	inner := locktest.Must(locker.Lock(l.Bind(t.Context()), "k"))(t)
 	var waits []<-chan answer
 	for i, h := range java {
 		locktest.Await(t, func() bool { return h.do(t, h.command("inspect")).Number == 2 }) // the last may be late
@@ -56,8 +53,7 @@ func TestMultilock(t *testing.T) {
 	}
 
 	// Java holds all nodes, and then too many for a quorum; its release wakes the waiter.
-	_, err = locker.TryLock(t.Context(), "k")
-	require.ErrorIs(t, err, holdfast.ErrNotAcquired)
+	require.ErrorIs(t, locktest.ErrOf(locker.TryLock(t.Context(), "k")), holdfast.ErrNotAcquired)
 	java[2].unlock()
 	waited := make(chan *holdfast.Lease, 1)
 	go func() {

@@ -178,8 +178,7 @@ func TestReadWriteIsNoOtherLock(t *testing.T) {
 		java := agents[1].hand(t, "t", kind, kind)
 		java.lock()
 		for _, other := range mainKinds {
-			a := agents[0].do(t, agents[0].hand(t, "t", other, kind).command("tryLock"))
-			require.Contains(t, a.Error, "WRONGTYPE")
+			require.Contains(t, agents[0].do(t, agents[0].hand(t, "t", other, kind).command("tryLock")).Error, "WRONGTYPE")
 		}
 		java.unlock()
 		require.Zero(t, number(t, s, "EXISTS", kind))

@@ -125,11 +125,9 @@ func StartChild(t testing.TB, name string, args ...string) *Child {
 	// A program under the race detector takes a second to exit unless told not to.
 	c.cmd.Env = append(os.Environ(), childEnv+"="+name, "GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0")
 	c.cmd.Stderr = &c.errs
-	in, err := c.cmd.StdinPipe()
-	require.NoError(t, err)
+	in := Must(c.cmd.StdinPipe())(t)
 	c.in = in
-	out, err := c.cmd.StdoutPipe()
-	require.NoError(t, err)
+	out := Must(c.cmd.StdoutPipe())(t)
 	require.NoError(t, c.cmd.Start())
 	go c.read(out)
 	t.Cleanup(c.Kill)

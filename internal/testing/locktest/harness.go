@@ -43,8 +43,7 @@ type Harness struct {
 func NewHarness(t *testing.T, k Kind, o Options, change ...func(*rueidis.ClientOption)) *Harness {
 	t.Helper()
 	if k.Another != nil {
-		l, err := k.New(nil, o)
-		require.NoError(t, err)
+		l := Must(k.New(nil, o))(t)
 		r := &Harness{T: t, Kind: k, Locker: l, Other: k.Another(l)}
 		t.Cleanup(func() { _, _ = r.Locker.Close(), r.Other.Close() })
 		return r
@@ -115,9 +114,7 @@ func Opened[L io.Closer](l L, err error) func(testing.TB) L {
 // Lock is a Lock that must succeed.
 func Lock(t testing.TB, l holdfast.Locker, ctx context.Context, key string, c ...holdfast.LockOption) *holdfast.Lease {
 	t.Helper()
-	lease, err := l.Lock(ctx, key, c...)
-	require.NoError(t, err)
-	return lease
+	return Must(l.Lock(ctx, key, c...))(t)
 }
 
 // Cycle is a Lock and its Unlock.
@@ -147,6 +144,9 @@ type Acquired struct {
 	Lease *holdfast.Lease
 	Err   error
 }
+
+// Must is the result of a call that has to end well.
+func Must[T any](result T, err error) func(testing.TB) T { return redistest.Must(result, err) }
 
 // ErrOf is the error of a call.
 func ErrOf[V any](_ V, err error) error { return err }
@@ -293,8 +293,7 @@ func (r *Harness) Settled(key string) (all map[string]string) {
 	Await(r.T, func() bool {
 		holders := map[string]bool{}
 		r.Server.Each(func(s Server) {
-			m := s.Do(r.T, "HKEYS", r.Name(key))
-			holders[m.String()] = true
+			holders[s.Do(r.T, "HKEYS", r.Name(key)).String()] = true
 		})
 		all = r.Dump()
 		time.Sleep(50 * time.Millisecond) // no event tells
@@ -308,8 +307,7 @@ func (r *Harness) Dump() map[string]string {
 	all := map[string]string{}
 	for _, k := range r.Keys() {
 		r.Server.Each(func(s Server) {
-			m := s.Do(r.T, "DUMP", k)
-			all[s.Addr()+" "+k] = m.String()
+			all[s.Addr()+" "+k] = s.Do(r.T, "DUMP", k).String()
 		})
 	}
 	return all

@@ -42,9 +42,7 @@ func (l *Layout) Only(keys ...string) {
 // Holds requires that key is a lock with one owner, whose field shows the default label.
 func (l *Layout) Holds(key, owner string, entries int, lease time.Duration) {
 	l.t.Helper()
-	m := l.Do(l.t, "HGETALL", key)
-	fields, err := m.AsStrMap()
-	require.NoError(l.t, err)
+	fields := Must(l.Do(l.t, "HGETALL", key).AsStrMap())(l.t)
 	host, _ := os.Hostname()
 	require.Equal(l.t, map[string]string{owner: fmt.Sprintf("%d %s/%d", entries, host, os.Getpid())}, fields)
 	l.Expires(key, lease)

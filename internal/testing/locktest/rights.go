@@ -34,8 +34,7 @@ func (k Kind) LeastRights(t testing.TB, s Topology, without ...string) {
 	for _, word := range k.Rights(t) {
 		if command, ok := strings.CutPrefix(word, "+"); ok {
 			name, _, _ := strings.Cut(command, "|")
-			info := s.Do(t, "COMMAND", "INFO", name)
-			if known, err := info.ToArray(); err == nil && known[0].IsNil() {
+			if known, err := s.Do(t, "COMMAND", "INFO", name).ToArray(); err == nil && known[0].IsNil() {
 				continue // Redis has no such right
 			}
 		}
@@ -131,11 +130,9 @@ func RefusedNothing(t testing.TB, s *redistest.Server, user string) {
 	if err != nil {
 		return // it does not run
 	}
-	refused, err := m.ToArray()
-	require.NoError(t, err)
+	refused := Must(m.ToArray())(t)
 	for _, one := range refused {
-		entry, err := one.AsStrMap()
-		require.NoError(t, err)
+		entry := Must(one.AsStrMap())(t)
 		if entry["username"] == user {
 			require.Contains(t, []string{ // rueidis tries these when it opens a connection, or takes it back
 				"cluster|slots", "cluster|shards", "client|setinfo", "punsubscribe", "sunsubscribe", "discard",

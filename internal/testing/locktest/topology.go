@@ -18,7 +18,7 @@ type Server interface {
 	Client(t testing.TB, change ...func(*rueidis.ClientOption)) rueidis.Client
 	Proxy(t testing.TB) *redistest.Proxy
 	// Do and TryDo run a command as administrator; see redistest.
-	Do(t testing.TB, args ...string) rueidis.RedisMessage
+	Do(t testing.TB, args ...string) *rueidis.RedisMessage
 	TryDo(args ...string) (rueidis.RedisMessage, error)
 	Pause()
 	Resume()
@@ -65,7 +65,7 @@ func (k Kind) Start(t testing.TB, args ...string) (f Topology) {
 }
 
 // Do runs a command on all of them, and returns the first one's reply.
-func (f Topology) Do(t testing.TB, args ...string) rueidis.RedisMessage {
+func (f Topology) Do(t testing.TB, args ...string) *rueidis.RedisMessage {
 	t.Helper()
 	m := f[0].Do(t, args...)
 	for _, s := range f[1:] {

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -72,9 +70,7 @@ func Listeners(t testing.TB, s Redis, channel string) (n int) {
 	t.Helper()
 	of := servers(s)[0]
 	for _, kind := range channelKinds(of) {
-		m := of.Do(t, "PUBSUB", kind+"NUMSUB", channel)
-		reply, err := m.AsIntMap()
-		require.NoError(t, err)
+		reply := Must(of.Do(t, "PUBSUB", kind+"NUMSUB", channel).AsIntMap())(t)
 		n += int(reply[channel])
 	}
 	return n

@@ -50,7 +50,7 @@ func MoreAtOnce() {
 
 // Redis is a server, or a topology of them.
 type Redis interface {
-	Do(t testing.TB, args ...string) rueidis.RedisMessage
+	Do(t testing.TB, args ...string) *rueidis.RedisMessage
 }
 
 // Number is the reply to a command of the administrator; on a topology, one that most
@@ -59,9 +59,7 @@ func Number(t testing.TB, s Redis, args ...string) int {
 	t.Helper()
 	var all []int
 	for _, one := range servers(s) {
-		m := one.Do(t, args...)
-		n, err := m.ToInt64()
-		require.NoError(t, err)
+		n := Must(one.Do(t, args...).ToInt64())(t)
 		all = append(all, int(n))
 	}
 	return SeenByMost(all)
@@ -70,18 +68,12 @@ func Number(t testing.TB, s Redis, args ...string) int {
 // Text and Strings are the reply to a command of the administrator; on a topology, the first server's.
 func Text(t testing.TB, s Redis, args ...string) string {
 	t.Helper()
-	m := s.Do(t, args...)
-	text, err := m.ToString()
-	require.NoError(t, err)
-	return text
+	return Must(s.Do(t, args...).ToString())(t)
 }
 
 func Strings(t testing.TB, s Redis, args ...string) []string {
 	t.Helper()
-	m := s.Do(t, args...)
-	all, err := m.AsStrSlice()
-	require.NoError(t, err)
-	return all
+	return Must(s.Do(t, args...).AsStrSlice())(t)
 }
 
 // Stat is the number that follows name in a section of INFO.
@@ -89,8 +81,7 @@ func Stat(t testing.TB, s Server, section, name string) (n int) {
 	t.Helper()
 	text := Text(t, s, "INFO", section)
 	_, number, _ := strings.Cut(text, name)
-	_, err := fmt.Sscan(number, &n)
-	require.NoError(t, err)
+	require.NoError(t, ErrOf(fmt.Sscan(number, &n)))
 	return n
 }
 

@@ -56,6 +56,15 @@ func (s *Server) Client(t testing.TB, change ...func(*rueidis.ClientOption)) rue
 	return c
 }
 
+// Must is the result of a call that has to end well.
+func Must[T any](result T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		require.NoError(t, err)
+		return result
+	}
+}
+
 // LogIn has clients that are opened from now on log in as logIn says, unless their own
 // options say otherwise. Call it before the first.
 func (s *Server) LogIn(logIn func(*rueidis.ClientOption)) { s.logIn = logIn }
@@ -92,7 +101,7 @@ func (s *Server) options() rueidis.ClientOption {
 // and fails the test on an error. A nil reply is no error. It waits at most 20 s, and
 // as long again while the server answers LOADING. Commands run one after the
 // other: do not block the connection by a script without end.
-func (s *Server) Do(t testing.TB, args ...string) rueidis.RedisMessage {
+func (s *Server) Do(t testing.TB, args ...string) *rueidis.RedisMessage {
 	t.Helper()
 	m, err := s.TryDo(args...)
 	for end := time.Now().Add(adminTimeout); loading(err) && time.Now().Before(end); {
@@ -100,7 +109,7 @@ func (s *Server) Do(t testing.TB, args ...string) rueidis.RedisMessage {
 		m, err = s.TryDo(args...)
 	}
 	require.NoError(t, err, strings.Join(args, " "))
-	return m
+	return &m
 }
 
 var commandStats = regexp.MustCompile(`(?m)^cmdstat_([^:]+):calls=(\d+)(?:.*rejected_calls=(\d+))?`)

@@ -136,10 +136,7 @@ func (c *Cluster) Replicas(t testing.TB) (replicas []*Server) {
 // Slot returns the slot of a key.
 func (c *Cluster) Slot(t testing.TB, key string) int {
 	t.Helper()
-	m := c.running()[0].Do(t, "CLUSTER", "KEYSLOT", key)
-	slot, err := m.ToInt64()
-	require.NoError(t, err)
-	return int(slot)
+	return int(Must(c.running()[0].Do(t, "CLUSTER", "KEYSLOT", key).ToInt64())(t))
 }
 
 // Owner returns the master that has the slot of a key. While nodes do not agree it is
@@ -185,9 +182,7 @@ func (c *Cluster) MoveKeys(t testing.TB, slot int, to *Server, keys ...string) {
 	from := c.slotOwner(t, slot)
 	if len(keys) == 0 {
 		m := from.Do(t, "CLUSTER", "GETKEYSINSLOT", strconv.Itoa(slot), "1000000")
-		var err error
-		keys, err = m.AsStrSlice()
-		require.NoError(t, err)
+		keys = Must(m.AsStrSlice())(t)
 	}
 	for _, key := range keys { // a key that has expired is no error: NOKEY
 		from.Do(t, "MIGRATE", "127.0.0.1", strconv.Itoa(to.port), key, "0", "5000")
@@ -386,15 +381,10 @@ func (s *Server) clusterID(t testing.TB) string { return s.ask(t, "CLUSTER", "MY
 // ask is Do for a reply that is text.
 func (s *Server) ask(t testing.TB, args ...string) string {
 	t.Helper()
-	m := s.Do(t, args...)
-	text, err := m.ToString()
-	require.NoError(t, err)
-	return text
+	return Must(s.Do(t, args...).ToString())(t)
 }
 
 func number(t testing.TB, text string) int {
 	t.Helper()
-	n, err := strconv.Atoi(text)
-	require.NoError(t, err)
-	return n
+	return Must(strconv.Atoi(text))(t)
 }

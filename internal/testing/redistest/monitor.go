@@ -25,9 +25,8 @@ type Command struct {
 // until stop, which returns when it has seen all that Redis had done by then.
 func (s *Server) Monitor(t testing.TB, each func(Command)) (stop func()) {
 	t.Helper()
-	conn, err := net.Dial("tcp", s.Addr())
-	require.NoError(t, err)
-	_, err = conn.Write([]byte("MONITOR\r\n"))
+	conn := Must(net.Dial("tcp", s.Addr()))(t)
+	_, err := conn.Write([]byte("MONITOR\r\n"))
 	require.NoError(t, err)
 	in := bufio.NewReader(conn)
 	_, err = in.ReadString('\n') // +OK

@@ -264,8 +264,7 @@ func (w Sentinels) Start(t testing.TB, args ...string) *Server {
 		t.Cleanup(func() { _, _ = one.TryDo("SENTINEL", "REMOVE", s.masterSet()) })
 	}
 	require.Eventually(t, func() bool {
-		m := s.Do(t, "CLIENT", "LIST")
-		connected, err := m.ToString()
+		connected, err := s.Do(t, "CLIENT", "LIST").ToString()
 		return err == nil && strings.Count(connected, " name=sentinel-") == 2*len(w) && strings.Count(connected, " flags=S ") == 2
 	}, sentinelPatience, 5*time.Millisecond, "connections of Sentinels and replicas")
 	return s

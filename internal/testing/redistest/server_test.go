@@ -77,12 +77,9 @@ func TestNeedRedis7(t *testing.T) {
 		"Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=ae4d7c971a948f0\n": {"Redis 7.0.15", 7},
 		"Valkey server v=9.1.2 sha=00000000:1 malloc=libc bits=64 build=1536df31c0395150\n":          {"Valkey 9.1.2", 9},
 	} {
-		got, err := parseVersion(line)
-		require.NoError(t, err)
-		require.Equal(t, want, got)
+		require.Equal(t, want, Must(parseVersion(line))(t))
 	}
-	v, err := installed()
-	require.NoError(t, err)
+	v := Must(installed())(t)
 	require.Equal(t, map[bool]string{true: "skip", false: ""}[v.major < 7], endOf(t, func(t testing.TB) { NeedRedis7(t, "it has none") }))
 }
 
@@ -115,10 +112,7 @@ func TestSetClock(t *testing.T) {
 			}, Patience, time.Millisecond)
 		}
 		holds()
-		m := s.Do(t, "EXISTS", "k")
-		n, err := m.ToInt64()
-		require.NoError(t, err)
-		require.Equal(t, c.ahead > time.Hour, n == 0)
+		require.Equal(t, c.ahead > time.Hour, Must(s.Do(t, "EXISTS", "k").ToInt64())(t) == 0)
 		s.Restart()
 		holds()
 	}
@@ -127,8 +121,6 @@ func TestSetClock(t *testing.T) {
 // ahead is by how many seconds the clock of a server is ahead.
 func ahead(t *testing.T, s *Server) float64 {
 	t.Helper()
-	m := s.Do(t, "TIME")
-	words, err := m.AsIntSlice()
-	require.NoError(t, err)
+	words := Must(s.Do(t, "TIME").AsIntSlice())(t)
 	return float64(words[0]) + float64(words[1])/1e6 - float64(time.Now().UnixMicro())/1e6
 }

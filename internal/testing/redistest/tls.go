@@ -61,8 +61,7 @@ func (c *CA) Certificate(until time.Time, names ...string) tls.Certificate {
 func (c *CA) Root() []byte { return c.cert.Raw }
 
 func (c *CA) template(until time.Time) *x509.Certificate {
-	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
-	require.NoError(c.t, err)
+	serial := Must(rand.Int(rand.Reader, big.NewInt(1<<62)))(c.t)
 	return &x509.Certificate{
 		Subject:      pkix.Name{CommonName: serial.String()},
 		SerialNumber: serial, NotBefore: until.Add(-2 * time.Hour), NotAfter: until,
@@ -72,17 +71,13 @@ func (c *CA) template(until time.Time) *x509.Certificate {
 // issue signs a certificate with a key of its own; the first one, by itself.
 func (c *CA) issue(template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
 	c.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(c.t, err)
+	key := Must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(c.t)
 	parent, signer := c.cert, c.key
 	if parent == nil {
 		parent, signer = template, key
 	}
-	raw, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
-	require.NoError(c.t, err)
-	cert, err := x509.ParseCertificate(raw)
-	require.NoError(c.t, err)
-	return cert, key
+	raw := Must(x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer))(c.t)
+	return Must(x509.ParseCertificate(raw))(c.t), key
 }
 
 // TLSServer is a server with a port for TLS beside its plain one, which is left to the
@@ -164,8 +159,7 @@ func (s *TLSServer) RestartWith(cert tls.Certificate) {
 
 // show writes the files that the server reads when it starts.
 func (s *TLSServer) show(cert tls.Certificate) {
-	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
-	require.NoError(s.ca.t, err)
+	key := Must(x509.MarshalPKCS8PrivateKey(cert.PrivateKey))(s.ca.t)
 	for name, b := range map[string]*pem.Block{
 		"cert": {Type: "CERTIFICATE", Bytes: cert.Certificate[0]},
 		"key":  {Type: "PRIVATE KEY", Bytes: key},

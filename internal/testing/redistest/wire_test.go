@@ -25,8 +25,7 @@ type wire struct {
 
 func dial(t *testing.T, addr string) *wire {
 	t.Helper()
-	c, err := net.Dial("tcp", addr)
-	require.NoError(t, err)
+	c := Must(net.Dial("tcp", addr))(t)
 	t.Cleanup(func() { c.Close() })
 	return &wire{t: t, conn: c, r: bufio.NewReader(c)}
 }
@@ -58,9 +57,7 @@ func (w *wire) expect(frames ...string) {
 func (w *wire) next() string {
 	w.t.Helper()
 	require.NoError(w.t, w.conn.SetReadDeadline(time.Now().Add(Patience)))
-	f, err := readFrame(w.r)
-	require.NoError(w.t, err)
-	return string(f.raw)
+	return string(Must(readFrame(w.r))(w.t).raw)
 }
 
 func (w *wire) expectSilence() {
@@ -82,8 +79,7 @@ func (w *wire) expectReset() {
 func await(t *testing.T, s *Server, key, value string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		m := s.Do(t, "GET", key)
-		got, _ := m.ToString()
+		got, _ := s.Do(t, "GET", key).ToString()
 		return got == value
 	}, Patience, time.Millisecond)
 }

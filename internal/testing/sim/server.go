@@ -48,19 +48,16 @@ func Start(t testing.TB, n *Network) *Server {
 	t.Helper()
 	s := &Server{net: n, redis: miniredis.NewMiniRedis(), conns: make(map[net.Conn]struct{}), clients: make(map[*server.Peer]phase), policy: "noeviction"}
 	s.redis.ClockTTL(true)
-	pipe, err := s.redis.Dial() // starts it
-	require.NoError(t, err)
+	pipe := redistest.Must(s.redis.Dial())(t) // starts it
 	_ = pipe.Close()
 	s.on = s.redis.Server()
 	s.on.SetPreHook(s.hook)
 	t.Cleanup(func() { s.closed.Store(true); s.redis.Close() })
-	l, err := n.Listen("")
-	require.NoError(t, err)
+	l := redistest.Must(n.Listen(""))(t)
 	s.addr = l.Addr().String()
 	s.number = fmt.Sprintf("%x", s.addr)
 	s.listen(l)
-	s.admin, err = rueidis.NewClient(n.Options(s.addr))
-	require.NoError(t, err)
+	s.admin = redistest.Must(rueidis.NewClient(n.Options(s.addr)))(t)
 	t.Cleanup(func() { s.admin.Close(); s.Kill() })
 	return s
 }
@@ -79,8 +76,7 @@ func (s *Server) Client(t testing.TB, change ...func(*rueidis.ClientOption)) rue
 	for _, f := range change {
 		f(&opt)
 	}
-	c, err := rueidis.NewClient(opt)
-	require.NoError(t, err)
+	c := redistest.Must(rueidis.NewClient(opt))(t)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -93,11 +89,11 @@ func (s *Server) Proxy(t testing.TB) *redistest.Proxy {
 
 // Do runs a command as administrator, on a connection apart from all clients. A nil reply is no
 // error.
-func (s *Server) Do(t testing.TB, args ...string) rueidis.RedisMessage {
+func (s *Server) Do(t testing.TB, args ...string) *rueidis.RedisMessage {
 	t.Helper()
 	m, err := s.TryDo(args...)
 	require.NoError(t, err, strings.Join(args, " "))
-	return m
+	return &m
 }
 
 // TryDo is Do for commands that may fail, and for goroutines other than the test's own.

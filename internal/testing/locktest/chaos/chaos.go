@@ -253,11 +253,8 @@ func (c *chaos) recorded(over bool) exclusion.Records {
 	c.mu.Lock()
 	died := maps.Clone(c.died)
 	c.mu.Unlock()
-	data, err := os.ReadFile(c.file)
-	require.NoError(c.t, err)
-	run, err := exclusion.ReadRecords(data, died, over)
-	require.NoError(c.t, err)
-	return run
+	data := locktest.Must(os.ReadFile(c.file))(c.t)
+	return locktest.Must(exclusion.ReadRecords(data, died, over))(c.t)
 }
 
 // sleep is false when the run is over.

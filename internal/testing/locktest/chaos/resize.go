@@ -72,9 +72,7 @@ func newResize(t *testing.T, lease time.Duration) *resize {
 		r.nodes = append(r.nodes, redistest.Start(t))
 	}
 	require.NoError(t, os.WriteFile(r.file, nil, 0o600))
-	var err error
-	r.rec, err = exclusion.NewRecorder(r.file, "0")
-	require.NoError(t, err)
+	r.rec = locktest.Must(exclusion.NewRecorder(r.file, "0"))(t)
 	t.Cleanup(func() { _ = r.rec.File.Close() })
 	return r
 }
@@ -95,8 +93,7 @@ func (r *resize) settle(nodes int) *settlers {
 			clients = append(clients, n.Client(r.t))
 		}
 		none := time.Duration(0)
-		l, err := Tested.New(clients, MastersOptions{Lease: r.lease, Handover: &none})
-		require.NoError(r.t, err)
+		l := locktest.Must(Tested.New(clients, MastersOptions{Lease: r.lease, Handover: &none}))(r.t)
 		var users sync.WaitGroup
 		for range 4 {
 			users.Go(func() {
@@ -159,10 +156,8 @@ func (r *resize) unmark() {
 }
 
 func (r *resize) overlaps() []string {
-	data, err := os.ReadFile(r.file)
-	require.NoError(r.t, err)
-	run, err := exclusion.ReadRecords(data, nil, true)
-	require.NoError(r.t, err)
+	data := locktest.Must(os.ReadFile(r.file))(r.t)
+	run := locktest.Must(exclusion.ReadRecords(data, nil, true))(r.t)
 	r.t.Logf("%d grants, %d leases lost", len(run.Intervals), run.Lost())
 	return exclusion.Check(run.Intervals).Overlaps
 }

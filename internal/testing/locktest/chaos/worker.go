@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
-	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/testing/locktest"
@@ -166,8 +165,7 @@ func (v *victim) start() {
 	for _, p := range v.proxies {
 		o.Nodes = append(o.Nodes, p.Addr())
 	}
-	text, err := json.Marshal(o)
-	require.NoError(v.c.t, err)
+	text := locktest.Must(json.Marshal(o))(v.c.t)
 	v.child = locktest.StartChild(v.c.t, "chaos", string(text))
 	v.child.Expect("ready")
 }

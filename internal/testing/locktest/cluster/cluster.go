@@ -203,14 +203,11 @@ func testOthersAnswer(t *testing.T, k locktest.Kind) {
 
 // waiterEnds returns when the one client that waits for a key in a queue counts as dead, in milliseconds since 1970.
 func waiterEnds(t *testing.T, s *redistest.Server, key string) (ends int) {
-	fields := s.Do(t, "HGETALL", locktest.OfKey("holdfast_heartbeat", key))
-	all, err := fields.AsStrMap()
-	require.NoError(t, err)
+	all := locktest.Must(s.Do(t, "HGETALL", locktest.OfKey("holdfast_heartbeat", key)).AsStrMap())(t)
 	maps.DeleteFunc(all, func(field, _ string) bool { return strings.HasPrefix(field, "label ") })
 	require.Len(t, all, 1)
 	for _, ms := range all {
-		ends, err = strconv.Atoi(ms)
-		require.NoError(t, err)
+		ends = locktest.Must(strconv.Atoi(ms))(t)
 	}
 	return ends
 }

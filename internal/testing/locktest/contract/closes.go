@@ -62,8 +62,7 @@ func closeAll(c *harness) {
 }
 
 func closeUnused(c *harness) {
-	l, err := c.Kind.New(c.Client, locktest.Options{})
-	require.NoError(c.T, err)
+	l := locktest.Must(c.Kind.New(c.Client, locktest.Options{}))(c.T)
 	require.NoError(c.T, l.Close())
 	require.NoError(c.T, l.Close())
 	c.quiet()

@@ -218,9 +218,7 @@ func g10Grow(c *harness) {
 // micros is what a server's clock says, in µs.
 func micros(t testing.TB, s locktest.Server) int64 {
 	t.Helper()
-	m := s.Do(t, "TIME")
-	parts, err := m.AsIntSlice()
-	require.NoError(t, err)
+	parts := locktest.Must(s.Do(t, "TIME").AsIntSlice())(t)
 	return parts[0]*1_000_000 + parts[1]
 }
 

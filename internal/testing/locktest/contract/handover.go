@@ -156,8 +156,7 @@ func handoverLikeToLike(c *harness) {
 			}
 			own := i == 1 || i == 2
 			require.Equal(c.T, own && terms == "fixed", c.Remaining("k") > locktest.Long, "%s: %d", terms, i)
-			s, err := c.Other.Inspect(c.ctx, "k")
-			require.NoError(c.T, err)
+			s := locktest.Must(c.Other.Inspect(c.ctx, "k"))(c.T)
 			require.Equal(c.T, own && terms == "labelled", s.Label == "l", "%s: %d", terms, i)
 		}))
 	}

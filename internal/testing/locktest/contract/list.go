@@ -53,8 +53,7 @@ func listPrefix(c *harness) {
 	}
 	require.ElementsMatch(c.T, []string{prefix, prefix + "1", prefix + "2"}, slices.Collect(maps.Keys(all)))
 	for key, s := range all {
-		is, err := c.Locker.Inspect(c.ctx, key)
-		require.NoError(c.T, err)
+		is := locktest.Must(c.Locker.Inspect(c.ctx, key))(c.T)
 		s.Remaining, is.Remaining = s.Remaining.Truncate(time.Hour), is.Remaining.Truncate(time.Hour)
 		for i := range min(len(s.Holders), len(is.Holders)) {
 			s.Holders[i].Remaining, is.Holders[i].Remaining = s.Remaining, is.Remaining

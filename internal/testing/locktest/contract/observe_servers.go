@@ -51,9 +51,7 @@ func observeBlocked(c *harness) {
 		loop.Poke(entered)
 		<-leave
 	}
-	var err error
-	c.Locker, err = c.Kind.New(c.Client, locktest.Options{Observer: o, Lease: locktest.Long}) // whose many errors nobody looks through
-	require.NoError(c.T, err)
+	c.Locker = locktest.Must(c.Kind.New(c.Client, locktest.Options{Observer: o, Lease: locktest.Long}))(c.T) // whose many errors nobody looks through
 	c.T.Cleanup(func() { _ = c.Locker.Close() })
 	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	locktest.Within(c.T, entered)

@@ -32,8 +32,7 @@ func inspectHolder(c *harness) {
 	l := locktest.Lock(c.T, c.Locker, c.ctx, "k", holdfast.FixedLease(time.Minute))
 	c.commands()
 	for _, locker := range []locktest.Locker{c.Locker, c.Other} {
-		s, err := locker.Inspect(c.ctx, "k")
-		require.NoError(c.T, err)
+		s := locktest.Must(locker.Inspect(c.ctx, "k"))(c.T)
 		require.True(c.T, s.Held)
 		require.Equal(c.T, l.Owner(), s.Owner)
 		require.Equal(c.T, 1, s.Entries)
@@ -60,8 +59,7 @@ func labelShown(c *harness) {
 	other := c.Kind.Open(c.T, c.Server.Client(c.T), locktest.Options{Label: "other"})
 	shows := func(label string, entries int) {
 		c.T.Helper()
-		s, err := other.Inspect(c.ctx, "k")
-		require.NoError(c.T, err)
+		s := locktest.Must(other.Inspect(c.ctx, "k"))(c.T)
 		require.Equal(c.T, []any{label, entries}, []any{s.Label, s.Entries})
 	}
 	quoted := func(label string) string { return "held by " + strconv.Quote(label[:min(len(label), 64)]) }
@@ -117,13 +115,11 @@ func labelAtFirst(c *harness) {
 func labelOfACall(c *harness) {
 	shows := func(label string, entries int) {
 		c.T.Helper()
-		s, err := c.Other.Inspect(c.ctx, "k")
-		require.NoError(c.T, err)
+		s := locktest.Must(c.Other.Inspect(c.ctx, "k"))(c.T)
 		require.Equal(c.T, []any{label, entries}, []any{s.Label, s.Entries})
 	}
 	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
-	s, err := c.Other.Inspect(c.ctx, "k")
-	require.NoError(c.T, err)
+	s := locktest.Must(c.Other.Inspect(c.ctx, "k"))(c.T)
 	usual := s.Label
 	c.unlock(l)
 	c.commands()
@@ -176,13 +172,12 @@ func labelFails(c *harness) {
 
 func inspectForeign(c *harness) {
 	c.Kind.Give(c.T, c.Server, c.Name("k"), locktest.Java, "3")
-	s, err := c.Locker.Inspect(c.ctx, "k")
-	require.NoError(c.T, err)
+	s := locktest.Must(c.Locker.Inspect(c.ctx, "k"))(c.T)
 	require.Equal(c.T, []any{true, c.Kind.Java(), 3}, []any{s.Held, s.Owner, s.Entries})
 	require.Negative(c.T, s.Remaining)
 
 	c.Server.Do(c.T, "SET", c.Name("text"), "not a lock")
-	_, err = c.Locker.Inspect(c.ctx, "text")
+	_, err := c.Locker.Inspect(c.ctx, "text")
 	locktest.RequireSentinel(c.T, err, holdfast.ErrWrongType)
 	require.Regexp(c.T, `^holdfast: inspect "text": .*WRONGTYPE`, err.Error())
 	_, err = c.Locker.ForceUnlock(c.ctx, "text")
@@ -190,14 +185,12 @@ func inspectForeign(c *harness) {
 }
 
 func forceOwn(c *harness) {
-	held, err := c.Locker.ForceUnlock(c.ctx, "k")
-	require.NoError(c.T, err)
+	held := locktest.Must(c.Locker.ForceUnlock(c.ctx, "k"))(c.T)
 	require.False(c.T, held)
 	outer := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	inner := locktest.Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
 	c.commands()
-	held, err = c.Locker.ForceUnlock(c.ctx, "k")
-	require.NoError(c.T, err)
+	held = locktest.Must(c.Locker.ForceUnlock(c.ctx, "k"))(c.T)
 	require.True(c.T, held)
 	require.ErrorIs(c.T, outer.Err(), holdfast.ErrLost)
 	require.ErrorIs(c.T, inner.Err(), holdfast.ErrLost)
@@ -211,8 +204,7 @@ func forceOwn(c *harness) {
 
 func forceOthers(c *harness) {
 	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
-	held, err := c.Other.ForceUnlock(c.ctx, "k")
-	require.NoError(c.T, err)
+	held := locktest.Must(c.Other.ForceUnlock(c.ctx, "k"))(c.T)
 	require.True(c.T, held)
 	next := locktest.Lock(c.T, c.Other, c.ctx, "k")
 	c.ended(l, holdfast.ErrLost)

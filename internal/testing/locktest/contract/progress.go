@@ -74,9 +74,8 @@ func g4SubscribesFirst(c *harness) {
 func g4Reconnect(c *harness) {
 	their := locktest.Lock(c.T, c.Other, c.ctx, "k")
 	done := locktest.GoLock(c.Locker, c.ctx, "k")
-	locktest.Await(c.T, func() bool { return len(c.noted()) >= 3 }) // the second attempt is sent,
-	_, err := c.Locker.Inspect(c.ctx, "k")                          // and answered
-	require.NoError(c.T, err)
+	locktest.Await(c.T, func() bool { return len(c.noted()) >= 3 })    // the second attempt is sent,
+	require.NoError(c.T, locktest.ErrOf(c.Locker.Inspect(c.ctx, "k"))) // and answered
 	c.away()
 	c.unlock(their)
 	c.Proxy.Refuse(false)

@@ -52,12 +52,9 @@ func reentryOrders(c *harness) {
 
 func reentryByEveryCall(c *harness) {
 	require.NoError(c.T, c.Locker.Do(c.ctx, "k", func(ctx context.Context) error {
-		first, err := c.Locker.TryLock(ctx, "k")
-		require.NoError(c.T, err)
-		second, err := c.Locker.TryLockFor(ctx, "k", time.Hour)
-		require.NoError(c.T, err)
-		third, err := c.Locker.TryLockFor(first.Bind(ctx), "k", 0)
-		require.NoError(c.T, err)
+		first := locktest.Must(c.Locker.TryLock(ctx, "k"))(c.T)
+		second := locktest.Must(c.Locker.TryLockFor(ctx, "k", time.Hour))(c.T)
+		third := locktest.Must(c.Locker.TryLockFor(first.Bind(ctx), "k", 0))(c.T)
 		require.Equal(c.T, 4, c.Entries("k"))
 		require.NoError(c.T, c.Locker.Do(third.Bind(ctx), "k", func(ctx context.Context) error {
 			require.Equal(c.T, 5, c.Entries("k"))

@@ -64,8 +64,7 @@ func secrets(c *harness) {
 		lease := locktest.Lock(c.T, l, c.ctx, key)
 		client, _, _ := strings.Cut(lease.Owner(), ":")
 		owners = append(owners, client)
-		status, err := c.Other.Inspect(c.ctx, key)
-		require.NoError(c.T, err)
+		status := locktest.Must(c.Other.Inspect(c.ctx, key))(c.T)
 		require.NotEmpty(c.T, status.Owner)
 		formatted(lease, *lease, status, &status, holdfast.FixedLease(time.Second))
 		return lease

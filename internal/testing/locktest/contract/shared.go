@@ -35,8 +35,7 @@ func CountsReaders(t *testing.T, writers locktest.Locker, readers, others holdfa
 		{"of another locker, with a cap", others, ctx, []holdfast.LockOption{holdfast.MaxHold(time.Hour)}, 7},
 	} {
 		leases = append(leases, locktest.Lock(t, reader.of, reader.ctx, "k", reader.option...))
-		s, err := writers.Inspect(ctx, "k")
-		require.NoError(t, err)
+		s := locktest.Must(writers.Inspect(ctx, "k"))(t)
 		require.Equal(t, reader.count, s.Readers, reader.what)
 		require.Equal(t, reader.count >= 5, s.Remaining > time.Hour/2, "until the lease of the last one ends")
 		if w.Err() == nil {

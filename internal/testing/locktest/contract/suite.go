@@ -218,9 +218,7 @@ func (c *harness) waitingHere(l locktest.Locker, key string) int {
 	}
 	c.setAsking(true)
 	defer c.setAsking(false)
-	s, err := l.Inspect(c.ctx, key)
-	require.NoError(c.T, err)
-	return s.Waiting
+	return locktest.Must(l.Inspect(c.ctx, key))(c.T).Waiting
 }
 
 func (c *harness) setAsking(asking bool) {
@@ -318,8 +316,7 @@ func (c *harness) held(l locktest.Locker, key string) {
 // free requires that key has no holder.
 func (c *harness) free(key string) {
 	c.T.Helper()
-	s, err := c.Other.Inspect(c.ctx, key)
-	require.NoError(c.T, err)
+	s := locktest.Must(c.Other.Inspect(c.ctx, key))(c.T)
 	require.Equal(c.T, holdfast.Status{Key: key, Waiting: s.Waiting, Permits: s.Permits}, s)
 }
 

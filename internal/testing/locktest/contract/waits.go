@@ -33,8 +33,7 @@ func waitNotHold(c *harness) {
 	ctx, cancel := context.WithTimeout(c.ctx, c.Kind.Limit())
 	defer cancel()
 	l := locktest.Lock(c.T, c.Locker, ctx, "k")
-	limited, err := c.Locker.TryLockFor(c.ctx, "limited", c.Kind.Limit())
-	require.NoError(c.T, err)
+	limited := locktest.Must(c.Locker.TryLockFor(c.ctx, "limited", c.Kind.Limit()))(c.T)
 	<-ctx.Done()
 	for _, l := range []*holdfast.Lease{l, limited} {
 		c.lives(l)
@@ -60,8 +59,7 @@ func waitLimited(c *harness) {
 }
 
 func waitZero(c *harness) {
-	l, err := c.Locker.TryLockFor(c.ctx, "k", 0)
-	require.NoError(c.T, err)
+	l := locktest.Must(c.Locker.TryLockFor(c.ctx, "k", 0))(c.T)
 	c.unlock(l)
 	l = locktest.Lock(c.T, c.Other, c.ctx, "k")
 	c.commands()

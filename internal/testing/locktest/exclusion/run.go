@@ -202,10 +202,8 @@ func (c *campaign) result(over bool) result {
 			faults[kind] += n
 		}
 	}
-	data, err := os.ReadFile(c.file)
-	require.NoError(c.t, err)
-	run, err := ReadRecords(data, died, over)
-	require.NoError(c.t, err)
+	data := locktest.Must(os.ReadFile(c.file))(c.t)
+	run := locktest.Must(ReadRecords(data, died, over))(c.t)
 	failovers := c.watch.failovers()
 	return result{run, Check(run.Intervals, failovers...), faults, len(failovers)}
 }
@@ -273,8 +271,7 @@ type victim struct {
 func (v *victim) start() {
 	v.starts++
 	v.orders.Process, v.orders.Seed = v.name+"."+strconv.Itoa(v.starts), v.random.Uint64()
-	text, err := json.Marshal(v.orders)
-	require.NoError(v.t, err)
+	text := locktest.Must(json.Marshal(v.orders))(v.t)
 	v.child = locktest.StartChild(v.t, "exclusion", string(text))
 	v.child.Expect("ready")
 }

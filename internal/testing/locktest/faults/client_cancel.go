@@ -37,8 +37,7 @@ func testCancelledAtEveryStep(t *testing.T, k locktest.Kind) {
 					steps := 0
 					var lockers []locktest.Locker
 					for more := true; more; {
-						locker, err := k.New(r.Client, locktest.Options{Lease: locktest.Long})
-						require.NoError(t, err)
+						locker := locktest.Must(k.New(r.Client, locktest.Options{Lease: locktest.Long}))(t)
 						lockers = append(lockers, locker)
 						steps++
 						more = r.cancelledAtStep(locker, steps, held, followed, replies)

@@ -89,16 +89,14 @@ var clockCommands = regexp.MustCompile(`(?i)'(P?EXPIREAT|P?EXPIRETIME|EXAT|PXAT)
 func testNoWallClock(t *testing.T, k locktest.Kind) {
 	files := 0
 	for _, dir := range []string{"pubsub", "watchdog", filepath.Join("internal", "wire"), filepath.Join("internal", "engine"), k.Name} {
-		sources, err := filepath.Glob(filepath.Join(locktest.ModuleRoot(), dir, "*.go"))
-		require.NoError(t, err)
+		sources := locktest.Must(filepath.Glob(filepath.Join(locktest.ModuleRoot(), dir, "*.go")))(t)
 		for _, path := range sources {
 			if strings.HasSuffix(path, "_test.go") {
 				continue
 			}
 			files++
 			set := token.NewFileSet()
-			file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
-			require.NoError(t, err)
+			file := locktest.Must(parser.ParseFile(set, path, nil, parser.SkipObjectResolution))(t)
 			ast.Inspect(file, func(n ast.Node) bool {
 				use, ok := n.(*ast.SelectorExpr)
 				// Minute and Hour as units are durations.

@@ -71,8 +71,7 @@ func watchAttempts(r *harness) *attempts {
 	count := func(node, n int) redistest.Hook {
 		return func(cmd []string) redistest.Verdict {
 			if locktest.Verb(cmd) == r.Kind.WaitVerb() {
-				keys, err := strconv.Atoi(cmd[2]) // after the script; an owner comes behind
-				require.NoError(r.T, err)
+				keys := locktest.Must(strconv.Atoi(cmd[2]))(r.T) // after the script; an owner comes behind
 				client := clientID.FindString(strings.Join(cmd[3+keys:], " "))
 				a.mu.Lock()
 				defer a.mu.Unlock()

@@ -110,9 +110,7 @@ func ask(c *locktest.Child, line, word string) string {
 
 func fence(t *testing.T, s string) int64 {
 	t.Helper()
-	n, err := strconv.ParseInt(s, 10, 64)
-	require.NoError(t, err)
-	return n
+	return locktest.Must(strconv.ParseInt(s, 10, 64))(t)
 }
 
 func testHolderKilled(t *testing.T, k locktest.Kind) {
@@ -162,8 +160,7 @@ func testHolderPaused(t *testing.T, k locktest.Kind, taken bool) {
 	require.Equal(t, "ErrLost", ask(child, "unlock", "unlocked"))
 	require.Equal(t, "ErrReleased", ask(child, "unlock", "unlocked"))
 	if taken {
-		held, err := next.Inspect(locktest.Bounded(t), "k")
-		require.NoError(t, err)
+		held := locktest.Must(next.Inspect(locktest.Bounded(t), "k"))(t)
 		require.Equal(t, l.Owner(), held.Owner)
 		require.Greater(t, held.Remaining, locktest.Long/2, "the lease is as its holder left it")
 		require.NoError(t, l.Unlock(locktest.Bounded(t)))
@@ -201,9 +198,7 @@ func testPausedWhileAcquiring(t *testing.T, k locktest.Kind) {
 			require.NoError(t, l.Unlock(locktest.Bounded(t)))
 			continue
 		}
-		held, err := next.Inspect(locktest.Bounded(t), "k")
-		require.NoError(t, err)
-		require.Equal(t, l.Owner(), held.Owner)
+		require.Equal(t, l.Owner(), locktest.Must(next.Inspect(locktest.Bounded(t), "k"))(t).Owner)
 		require.NoError(t, l.Unlock(locktest.Bounded(t)))
 		k.Grown(t, l.Fence(), fence(t, child.Expect("held")))
 		ends := []string{"nil", "ErrUnknown"}

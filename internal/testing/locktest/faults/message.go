@@ -177,8 +177,5 @@ func testMuteAmongOthers(t *testing.T, k locktest.Kind) {
 
 // mutterings is how many commands were refused for lack of a right.
 func mutterings(t *testing.T, s locktest.Topology) int {
-	m := s.Do(t, "ACL", "LOG")
-	log, err := m.ToArray()
-	require.NoError(t, err)
-	return len(log)
+	return len(locktest.Must(s.Do(t, "ACL", "LOG").ToArray())(t))
 }

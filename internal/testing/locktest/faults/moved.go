@@ -79,12 +79,8 @@ func (m *moving) move() {
 
 func roleOf(t *testing.T, s locktest.Server) string {
 	t.Helper()
-	m := s.Do(t, "ROLE")
-	reply, err := m.ToArray()
-	require.NoError(t, err)
-	role, err := reply[0].ToString()
-	require.NoError(t, err)
-	return role
+	reply := locktest.Must(s.Do(t, "ROLE").ToArray())(t)
+	return locktest.Must(reply[0].ToString())(t)
 }
 
 // The old master lives on as a replica, and refuses all writes. Calls reach the new one by

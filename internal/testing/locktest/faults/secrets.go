@@ -125,8 +125,7 @@ func testRotation(t *testing.T, k locktest.Kind, code string, client func(*rueid
 
 // refusedAKey reports whether a call was refused for its key.
 func refusedAKey(t *testing.T, s locktest.Topology) bool {
-	log := s[0].Do(t, "ACL", "LOG")
-	return strings.Contains(log.String(), `"key"`)
+	return strings.Contains(s[0].Do(t, "ACL", "LOG").String(), `"key"`)
 }
 
 // A user gets other keys, in two steps. What has had an answer for its key goes on, and a first

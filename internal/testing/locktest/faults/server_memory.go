@@ -130,14 +130,12 @@ func losePower(t *testing.T) func(locktest.Topology) {
 	return func(f locktest.Topology) {
 		f.Each(func(s locktest.Server) {
 			s.Kill()
-			files, err := filepath.Glob(filepath.Join(locktest.Real(s).Dir(), "appendonlydir", "*.incr.aof"))
-			require.NoError(t, err)
+			files := locktest.Must(filepath.Glob(filepath.Join(locktest.Real(s).Dir(), "appendonlydir", "*.incr.aof")))(t)
 			if len(files) == 0 { // before Redis 7
 				files = []string{filepath.Join(locktest.Real(s).Dir(), "appendonly.aof")}
 			}
 			require.Len(t, files, 1)
-			all, err := os.ReadFile(files[0])
-			require.NoError(t, err)
+			all := locktest.Must(os.ReadFile(files[0]))(t)
 			hold := bytes.Index(bytes.ToLower(all), []byte("\r\nhset\r\n$1\r\nk\r\n"))
 			if hold < 0 {
 				hold = bytes.Index(bytes.ToLower(all), []byte("\r\nhincrby\r\n$1\r\nk\r\n"))

@@ -108,8 +108,7 @@ return {
 
 // state is what the server knows, in the model's terms. Fence numbers are left out.
 func (r *modelReal) state() (s modelRedis) {
-	reply := r.server.Do(r.t, "EVAL", modelView, "1", r.key)
-	words, err := reply.AsStrSlice()
+	words, err := r.server.Do(r.t, "EVAL", modelView, "1", r.key).AsStrSlice()
 	require.NoError(r.t, err)
 	s.holder = r.number(words[0])
 	left, err := time.ParseDuration(words[1] + "ms")

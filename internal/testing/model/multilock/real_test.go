@@ -52,10 +52,7 @@ func (r *modelReal) begin() {
 	r.sync()
 }
 
-func (r *modelReal) do(args ...string) *rueidis.RedisMessage {
-	reply := r.server.Do(r.t, args...)
-	return &reply
-}
+func (r *modelReal) do(args ...string) *rueidis.RedisMessage { return r.server.Do(r.t, args...) }
 
 func (r *modelReal) owner(o modelOwner) string {
 	return fmt.Sprintf("00000001-5b0c-4f57-9f2a-0d9f5f3f6a01:0%d", o)
@@ -72,8 +69,7 @@ func (r *modelReal) deployment(c int8) wire.Deployment {
 func (r *modelReal) look(how modelLooking, c int8) (vote, marked bool) {
 	r.incarnations++
 	kinds := [...]wire.CheckMode{wire.Observe, wire.Mark, wire.Activate}
-	reply, err := r.redis.CheckNode(r.context(), kinds[how], fmt.Sprintf("%032x", r.incarnations), r.deployment(c), r.seen[c])
-	require.NoError(r.t, err)
+	reply := redistest.Must(r.redis.CheckNode(r.context(), kinds[how], fmt.Sprintf("%032x", r.incarnations), r.deployment(c), r.seen[c]))(r.t)
 	if how == modelMark {
 		r.seen[c] = reply.Incarnation
 	}
@@ -103,8 +99,7 @@ func (r *modelReal) acquire(c int8, o modelOwner, plain bool) (says modelSays, f
 
 func (r *modelReal) renew(c int8, o modelOwner) (ours, counts bool) {
 	answers := make([]watchdog.Answer, 1)
-	counts, err := r.redis.RenewVoted(r.context(), r.votes[c], r.lease(o), []string{modelKey}, []string{r.owner(o)}, make([]wire.Entries, 1), answers)
-	require.NoError(r.t, err)
+	counts = redistest.Must(r.redis.RenewVoted(r.context(), r.votes[c], r.lease(o), []string{modelKey}, []string{r.owner(o)}, make([]wire.Entries, 1), answers))(r.t)
 	return answers[0] == watchdog.Renewed, counts && r.votes[c] != nil
 }
 
@@ -121,24 +116,17 @@ func (r *modelReal) end(o modelOwner, stone bool, last int64, tell bool) (ours b
 }
 
 func (r *modelReal) writeFence(o modelOwner, last int64) (ours bool) {
-	ours, err := r.redis.WriteFence(r.context(), modelKey, r.owner(o), last, time.Hour)
-	require.NoError(r.t, err)
-	return ours
+	return redistest.Must(r.redis.WriteFence(r.context(), modelKey, r.owner(o), last, time.Hour))(r.t)
 }
 
 func (r *modelReal) force() (was bool) {
-	was, err := r.redis.ForceRelease(r.context(), modelKey)
-	require.NoError(r.t, err)
-	return was
+	return redistest.Must(r.redis.ForceRelease(r.context(), modelKey))(r.t)
 }
 
 // counter is the fence counter; 0 if there is none.
 func (r *modelReal) counter() int64 {
-	text, err := r.do("EVAL", "return redis.call('GET', 'redisson_lock_token:{"+modelKey+"}') or '0'", "0").ToString()
-	require.NoError(r.t, err)
-	n, err := strconv.ParseInt(text, 10, 64)
-	require.NoError(r.t, err)
-	return n
+	text := redistest.Must(r.do("EVAL", "return redis.call('GET', 'redisson_lock_token:{"+modelKey+"}') or '0'", "0").ToString())(r.t)
+	return redistest.Must(strconv.ParseInt(text, 10, 64))(r.t)
 }
 
 // restart returns when the client has noticed: its old connections fail once each.
@@ -157,11 +145,9 @@ func (r *modelReal) restart() {
 // sync keeps all keys as they are now.
 func (r *modelReal) sync() {
 	r.replica = map[string]string{}
-	keys, err := r.do("KEYS", "*").AsStrSlice()
-	require.NoError(r.t, err)
+	keys := redistest.Must(r.do("KEYS", "*").AsStrSlice())(r.t)
 	for _, key := range keys {
-		r.replica[key], err = r.do("DUMP", key).ToString()
-		require.NoError(r.t, err)
+		r.replica[key] = redistest.Must(r.do("DUMP", key).ToString())(r.t)
 	}
 }
 
@@ -191,24 +177,20 @@ func (r *modelReal) copied(longest, size int8) {
 // state is what the server remembers, in the model's terms; of the marker only
 // whether it gives a vote (1), does not (2), or is not there.
 func (r *modelReal) state() (d modelData) {
-	holders, err := r.do("HKEYS", modelKey).AsStrSlice()
-	require.NoError(r.t, err)
+	holders := redistest.Must(r.do("HKEYS", modelKey).AsStrSlice())(r.t)
 	require.LessOrEqual(r.t, len(holders), 1)
 	for o := modelOwner(1); o <= modelOwners; o++ {
 		if len(holders) == 1 && holders[0] == r.owner(o) {
 			d.holder = o
 		}
-		n, err := r.do("EXISTS", "holdfast_gone:{"+modelKey+"}:"+r.owner(o)).AsInt64()
-		require.NoError(r.t, err)
+		n := redistest.Must(r.do("EXISTS", "holdfast_gone:{"+modelKey+"}:"+r.owner(o)).AsInt64())(r.t)
 		d.stones |= uint8(n) << o
 	}
-	left, err := r.do("PTTL", modelKey).AsInt64()
-	require.NoError(r.t, err)
+	left := redistest.Must(r.do("PTTL", modelKey).AsInt64())(r.t)
 	if left > 0 {
 		d.left = int8((time.Duration(left)*time.Millisecond + modelTickTime - 1) / modelTickTime)
 	}
-	reply, err := r.redis.CheckNode(r.context(), wire.Observe, "0", r.deployment(0), "")
-	require.NoError(r.t, err)
+	reply := redistest.Must(r.redis.CheckNode(r.context(), wire.Observe, "0", r.deployment(0), ""))(r.t)
 	d.most, d.size = int8(reply.MaxLease/modelTickTime), int8(reply.Nodes)
 	switch {
 	case reply.Remaining == 0:

@@ -209,9 +209,7 @@ func TestG8_ForceUnlockTakesAGrantOnItsWay(t *testing.T) {
 		}
 		w.Links[1][0].SetDelay(10*time.Millisecond, 0) // its confirmation is on its way
 		require.NoError(t, held.Unlock(t.Context()))
-		forced, err := lockers[0].ForceUnlock(t.Context(), "k")
-		require.NoError(t, err)
-		require.True(t, forced)
+		require.True(t, locktest.Must(lockers[0].ForceUnlock(t.Context(), "k"))(t))
 		require.Equal(t, 2, <-served)
 		require.Equal(t, 1, <-served)
 	})
@@ -234,8 +232,7 @@ func TestG4_AGrantIsInTheReplyToACallThatGaveUp(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
 		began := time.Now()
-		_, err := lockers[1].Lock(ctx, "k")
-		require.Error(t, err)
+		require.Error(t, locktest.ErrOf(lockers[1].Lock(ctx, "k")))
 		link.HoldReplies(false)
 		require.Less(t, (<-served).Sub(began), 100*time.Millisecond)
 	})

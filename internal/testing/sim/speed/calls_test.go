@@ -72,9 +72,7 @@ func TestCalls(t *testing.T) {
 		require.Equal(t, scripts(1), own.of(func() { e = f.lock(0, "k") }), "lock")
 		var nested *holdfast.Lease
 		require.Equal(t, scripts(1), own.of(func() {
-			var err error
-			nested, err = f.lockers[0].Lock(e.Bind(t.Context()), "k")
-			require.NoError(t, err)
+			nested = redistest.Must(f.lockers[0].Lock(e.Bind(t.Context()), "k"))(t)
 		}), "nested lock")
 		require.Equal(t, scripts(1), own.of(func() { require.NoError(t, nested.Unlock(t.Context())) }), "nested unlock")
 		require.Equal(t, scripts(1), own.of(func() { time.Sleep(lease / 3) }), "renewal, once in a third of a lease")
