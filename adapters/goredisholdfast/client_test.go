@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/auth"
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -53,15 +54,7 @@ func ExampleNewClient() {
 // open returns a locker on the client that opts make.
 func open[O goredisholdfast.Options](t *testing.T, opts O, more ...holdfast.Option) *rlock.Locker {
 	t.Helper()
-	client, err := goredisholdfast.NewClient(opts)
-	for tries := 1; tries < 5 && errors.Is(err, holdfast.ErrUnavailable); tries++ { // a busy machine does not shake hands in time
-		client, err = goredisholdfast.NewClient(opts)
-	}
-	require.NoError(t, err)
-	t.Cleanup(client.Close)
-	locker := redistest.Must(rlock.New(client, more...))(t)
-	t.Cleanup(func() { require.NoError(t, locker.Close()) })
-	return locker
+	return lockclienttest.Open(t, func() (rueidis.Client, error) { return goredisholdfast.NewClient(opts) }, more...)
 }
 
 func TestServer_TLSAndACL(t *testing.T) {
@@ -75,14 +68,7 @@ func TestServer_TLSAndACL(t *testing.T) {
 		ClientName: "locks", IdentitySuffix: "shop", ClientSideCacheConfig: &redis.ClientSideCacheConfig{}, PoolSize: 7,
 	}
 	lockclienttest.Excludes(t, open(t, opts), open(t, &redis.UniversalOptions{Addrs: []string{opts.Addr}, TLSConfig: opts.TLSConfig, Username: "shop", Password: "secret", DB: 3}), "k")
-	mine := lockclienttest.Connections(t, s.Server, "locks")
-	require.NotEmpty(t, mine)
-	require.LessOrEqual(t, len(mine), 2, "one for calls, one for subscriptions")
-	for _, c := range mine {
-		require.Contains(t, c, " db=3 ")
-		require.Contains(t, c, " user=shop ")
-		require.NotContains(t, c, " flags=t", "no tracking")
-	}
+	lockclienttest.Suits(t, s.Server)
 
 	// A Dialer of the program's own makes TLS by itself.
 	dialled := *opts
@@ -107,15 +93,7 @@ func TestServer_UnixSocketAndRESP2(t *testing.T) {
 
 func TestSentinel(t *testing.T) {
 	t.Parallel()
-	s := redistest.StartSentinel(t)
-	var addrs []string
-	for _, one := range s.Sentinels() {
-		one.Do(t, "ACL", "SETUSER", "watch", "on", ">seen", "allchannels", "+@all")
-		addrs = append(addrs, one.Addr())
-	}
-	for _, one := range append(s.Replicas(), s.Master()) {
-		lockclienttest.User(t, one, ">secret")
-	}
+	s, addrs := lockclienttest.Sentinels(t)
 	// The Sentinels do not know the user of the provider, nor the servers that of the Sentinels.
 	asked := new(atomic.Int32)
 	provider := func() (string, string) { asked.Add(1); return "shop", "secret" }
@@ -207,8 +185,6 @@ func (l latest) Subscribe(to auth.CredentialsListener) (auth.Credentials, auth.U
 	return (&stream{username: "shop", password: l.password.Load().(string)}).Subscribe(to)
 }
 
-// A password changes on the server, and the provider knows the new one: a lease lives on and is
-// renewed, a waiter gets its lock, and so do new calls.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	for name, set := range map[string]func(*redis.Options, *atomic.Value){
@@ -222,36 +198,11 @@ func TestRotation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := redistest.Start(t)
-			lockclienttest.User(t, s, ">old")
-			var password atomic.Value
-			password.Store("old")
-			opts := &redis.Options{Addr: s.Addr()}
-			set(opts, &password)
-			locker := open(t, opts, holdfast.WithLease(20*time.Second))
-			other := redistest.Must(rlock.New(s.Client(t)))(t)
-			defer func() { require.NoError(t, other.Close()) }()
-			ctx, cancel := context.WithTimeout(t.Context(), redistest.Patience)
-			defer cancel()
-			kept := redistest.Must(locker.Lock(ctx, "kept"))(t)
-			held := redistest.Must(other.Lock(ctx, "k"))(t)
-			waiting := make(chan error, 1)
-			go func() { waiting <- locker.Do(ctx, "k", func(context.Context) error { return nil }) }()
-			require.Eventually(t, func() bool {
-				answer := redistest.Must(s.Do(t, "PUBSUB", "NUMSUB", "redisson_lock__channel:{k}").ToArray())(t)
-				return redistest.Must(answer[1].AsInt64())(t) == 1
-			}, redistest.Patience, time.Millisecond)
-
-			was := kept.Deadline()
-			lockclienttest.User(t, s, "resetpass", ">new")
-			password.Store("new")
-			s.Do(t, "CLIENT", "KILL", "USER", "shop")
-			require.Eventually(t, func() bool { return kept.Deadline().After(was) }, redistest.Patience, time.Millisecond)
-			require.NoError(t, held.Unlock(ctx))
-			require.NoError(t, <-waiting)
-			require.NoError(t, kept.Err())
-			require.NoError(t, kept.Unlock(ctx))
-			lockclienttest.Excludes(t, locker, other, "another")
+			lockclienttest.Rotates(t, func(s *redistest.Server, password *atomic.Value, more ...holdfast.Option) *rlock.Locker {
+				opts := &redis.Options{Addr: s.Addr()}
+				set(opts, password)
+				return open(t, opts, more...)
+			})
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 	"github.com/valkey-io/valkey-go"
 	"go.uber.org/goleak"
@@ -45,15 +46,7 @@ func ExampleNewClient() {
 // open returns a locker on the client that o makes.
 func open(t *testing.T, o valkey.ClientOption, more ...holdfast.Option) *rlock.Locker {
 	t.Helper()
-	client, err := valkeyholdfast.NewClient(o)
-	for tries := 1; tries < 5 && errors.Is(err, holdfast.ErrUnavailable); tries++ { // a busy machine does not shake hands in time
-		client, err = valkeyholdfast.NewClient(o)
-	}
-	require.NoError(t, err)
-	t.Cleanup(client.Close)
-	locker := redistest.Must(rlock.New(client, more...))(t)
-	t.Cleanup(func() { require.NoError(t, locker.Close()) })
-	return locker
+	return lockclienttest.Open(t, func() (rueidis.Client, error) { return valkeyholdfast.NewClient(o) }, more...)
 }
 
 func TestServer_TLSAndACL(t *testing.T) {
@@ -69,28 +62,14 @@ func TestServer_TLSAndACL(t *testing.T) {
 	old := o
 	old.AlwaysRESP2, old.ClientName = true, "old"
 	lockclienttest.Excludes(t, open(t, o), open(t, old), "k")
-	mine := lockclienttest.Connections(t, s.Server, "locks")
-	require.NotEmpty(t, mine)
-	require.LessOrEqual(t, len(mine), 2, "one for calls, one for subscriptions")
-	for _, c := range mine {
-		require.Contains(t, c, " db=3 ")
-		require.Contains(t, c, " user=shop ")
-		require.NotContains(t, c, " flags=t", "no tracking")
-	}
+	lockclienttest.Suits(t, s.Server)
 }
 
 func TestSentinel(t *testing.T) {
 	t.Parallel()
-	s := redistest.StartSentinel(t)
-	o := valkey.ClientOption{Username: "shop", Password: "secret", ClientName: "locks"}
+	s, addrs := lockclienttest.Sentinels(t)
+	o := valkey.ClientOption{InitAddress: addrs, Username: "shop", Password: "secret", ClientName: "locks"}
 	o.Sentinel.MasterSet, o.Sentinel.Username, o.Sentinel.Password = redistest.MasterSet, "watch", "seen"
-	for _, one := range s.Sentinels() {
-		one.Do(t, "ACL", "SETUSER", "watch", "on", ">seen", "allchannels", "+@all")
-		o.InitAddress = append(o.InitAddress, one.Addr())
-	}
-	for _, one := range append(s.Replicas(), s.Master()) {
-		lockclienttest.User(t, one, ">secret")
-	}
 	reads := o
 	reads.SendToReplicas = func(valkey.Completed) bool { return true }
 	one, other := open(t, o), open(t, reads)
@@ -120,29 +99,16 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// A password changes on the server, and AuthCredentialsFn knows the new one: a lease lives on
-// and is renewed, and new calls get their locks.
 func TestRotation(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
-	lockclienttest.User(t, s, ">old")
-	var password atomic.Value
-	password.Store("old")
-	locker := open(t, valkey.ClientOption{
-		InitAddress: []string{s.Addr()},
-		AuthCredentialsFn: func(valkey.AuthCredentialsContext) (valkey.AuthCredentials, error) {
-			return valkey.AuthCredentials{Username: "shop", Password: password.Load().(string), RefreshAfter: time.Now()}, nil
-		},
-	}, holdfast.WithLease(20*time.Second))
-	kept := redistest.Must(locker.Lock(t.Context(), "kept"))(t)
-	was := kept.Deadline()
-	lockclienttest.User(t, s, "resetpass", ">new")
-	password.Store("new")
-	s.Do(t, "CLIENT", "KILL", "USER", "shop")
-	require.Eventually(t, func() bool { return kept.Deadline().After(was) }, redistest.Patience, time.Millisecond)
-	require.NoError(t, kept.Err())
-	require.NoError(t, kept.Unlock(t.Context()))
-	lockclienttest.Excludes(t, locker, locker, "another")
+	lockclienttest.Rotates(t, func(s *redistest.Server, password *atomic.Value, more ...holdfast.Option) *rlock.Locker {
+		return open(t, valkey.ClientOption{
+			InitAddress: []string{s.Addr()},
+			AuthCredentialsFn: func(valkey.AuthCredentialsContext) (valkey.AuthCredentials, error) {
+				return valkey.AuthCredentials{Username: "shop", Password: password.Load().(string), RefreshAfter: time.Now()}, nil
+			},
+		}, more...)
+	})
 }
 
 // A client that cannot be made says why, and leaves nothing open.
