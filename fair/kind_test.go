@@ -67,17 +67,9 @@ func TestF8_LongestOptionsWork(t *testing.T) {
 	}
 	here, there := open(), open()
 	held := locktest.Lock(t, here, t.Context(), "k", holdfast.MaxHold(math.MaxInt64))
-	next := make(chan error, 1)
-	go func() {
-		l, err := there.TryLockFor(t.Context(), "k", math.MaxInt64)
-		if err == nil {
-			err = l.Unlock(t.Context())
-		}
-		next <- err
-	}()
+	next := locktest.GoAcquire(func() (*holdfast.Lease, error) { return there.TryLockFor(t.Context(), "k", math.MaxInt64) })
 	locktest.Await(t, func() bool {
 		return locktest.Must(here.Inspect(t.Context(), "k"))(t).Waiting == 1 || len(next) > 0
 	})
-	require.NoError(t, held.Unlock(t.Context()))
-	require.NoError(t, <-next)
+	require.NoError(t, locktest.Next(t, held, next).Unlock(t.Context()))
 }

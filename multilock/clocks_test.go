@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/testing/locktest"
 	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 	"github.com/holdfast-go/holdfast/multilock"
 )
@@ -41,11 +42,7 @@ func TestG1_F34_ClocksThatJumpBeforeTheRepair(t *testing.T) {
 				for _, l := range w.Links[0][:votes] {
 					l.HoldRequests(true)
 				}
-				failed := make(chan error, 1)
-				go func() {
-					_, err := rival.TryLock(w.Context(), "k")
-					failed <- err
-				}()
+				failed := locktest.Go(func() error { return locktest.ErrOf(rival.TryLock(w.Context(), "k")) })
 				settle()
 				for _, l := range w.Links[1][votes:] {
 					asked := false

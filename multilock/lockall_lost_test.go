@@ -29,11 +29,7 @@ func TestLockAll_IsLostWithOneLease(t *testing.T) {
 		s.free("a")
 
 		their := s.lock(s.another(1), "a")
-		done := make(chan error, 1)
-		go func() {
-			_, err := multilock.LockAll(s.Context(), s.keys("a"))
-			done <- err
-		}()
+		done := locktest.Go(func() error { return locktest.ErrOf(multilock.LockAll(s.Context(), s.keys("a"))) })
 		settle() // it has the others, and waits for the last
 		require.NoError(s, locktest.ErrOf(s.plain.ForceUnlock(s.Context(), "a")))
 		require.ErrorIs(s, <-done, holdfast.ErrLost)

@@ -293,9 +293,9 @@ func TestG9_LockAll_UnlocksEachByItself(t *testing.T) {
 			keys = keys.And(multilock.Keys(w.rlock(w.Clients(0)[i]), "k").OrderName(order))
 			others = append(others, w.rlock(w.Clients(1)[i]))
 		}
-		set, ended := w.lockAll(keys), make(chan error, 1)
+		set := w.lockAll(keys)
 		w.Servers[1].Pause()
-		go func() { ended <- set.Unlock(w.Context()) }()
+		ended := locktest.Go(func() error { return set.Unlock(w.Context()) })
 		began := time.Now()
 		w.lock(others[0], "k")
 		w.lock(others[2], "k")

@@ -123,14 +123,10 @@ func TestCloseWhileOpenedNodesAreDialled(t *testing.T) {
 	}
 	l := locktest.Must(multilock.Open(options, holdfast.WithLease(2*time.Second), multilock.WithMaxLease(time.Hour)))(t)
 	opened.Store(true)
-	waited := make(chan error)
-	go func() {
-		_, err := l.Lock(context.Background(), "k") // new nodes have no vote for an hour
-		waited <- err
-	}()
+	waited := locktest.GoLock(l, context.Background(), "k") // new nodes have no vote for an hour
 	require.Equal(t, 500*time.Millisecond, <-dials, "a quarter of the lease")
 	require.NoError(t, l.Close())
-	require.ErrorIs(t, <-waited, holdfast.ErrClosed)
+	require.ErrorIs(t, (<-waited).Err, holdfast.ErrClosed)
 	require.NoError(t, l.Close())
 	goleak.VerifyNone(t, before)
 }

@@ -126,16 +126,12 @@ func TestG3_ANestedUnlockThatWaitsSeesNoLoss(t *testing.T) {
 	}
 	before := failed()
 	s.Do(t, "CONFIG", "SET", "maxmemory", "1") // Redis refuses to count, but renews
-	rides := make(chan error)
-	go func() {
-		_, err := l.Lock(outer.Bind(ctx), "k")
-		rides <- err
-	}()
+	rides := locktest.GoLock(l, outer.Bind(ctx), "k")
 	locktest.Await(t, func() bool { return failed() != before }) // until that call has the lease's slot
 	err := inner.Unlock(ctx)
 	require.NoError(t, outer.Err())
 	require.NotErrorIs(t, err, holdfast.ErrLost)
-	require.ErrorIs(t, <-rides, holdfast.ErrUnavailable)
+	require.ErrorIs(t, (<-rides).Err, holdfast.ErrUnavailable)
 	s.Do(t, "CONFIG", "SET", "maxmemory", "0")
 	require.NoError(t, outer.Unlock(ctx))
 }

@@ -1,7 +1,6 @@
 package rlock_test
 
 import (
-	"context"
 	"strconv"
 	"testing"
 	"time"
@@ -37,8 +36,7 @@ func TestLayout(t *testing.T) {
 	require.NoError(t, inner.Unlock(ctx))
 
 	// A waiter subscribes, and leaves nothing else.
-	waiting := make(chan error, 1)
-	go func() { waiting <- other.Do(ctx, "sku:42", func(context.Context) error { return nil }) }()
+	waiting := locktest.Go(func() error { return locktest.Cycle(other, ctx, "sku:42") })
 	locktest.Await(t, func() bool { return locktest.Listeners(t, r.Server, channel) == 1 })
 	r.Holds("sku:42", lease.Owner(), 1, 25*time.Second)
 	r.Only("sku:42")

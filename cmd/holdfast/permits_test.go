@@ -23,14 +23,11 @@ func TestSemaphores(t *testing.T) {
 	t.Cleanup(func() { _ = three.Close() })
 	one, two := locked(t, three, "exports"), locked(t, three, "exports")
 
-	out, _ := asks(t, 0, url, "", "ls")
-	require.Regexp(t, `\nexports +semaphore +2 of 3 permits +1 +[0-9.]+s +0 +me\n$`, out)
-	out, _ = asks(t, 0, url, "", "ls", "-o", "json", "exp*")
-	var locks []lock
-	require.NoError(t, json.Unmarshal([]byte(out), &locks))
+	require.Regexp(t, `\nexports +semaphore +2 of 3 permits +1 +[0-9.]+s +0 +me\n$`, printed(t, url, "ls"))
+	locks := fromJSON[[]lock](t, printed(t, url, "ls", "-o", "json", "exp*"))
 	require.Equal(t, []any{1, "semaphore", 3, 2, one.Owner()}, []any{len(locks), locks[0].Kind, locks[0].Permits, locks[0].Taken, locks[0].Holder})
 
-	out, _ = asks(t, 0, url, "", "show", "exports")
+	out, _ := asks(t, 0, url, "", "show", "exports")
 	require.Regexp(t, `^key +exports\nkind +semaphore\npermits +3\ntaken +2\n +1  `+one.Owner()+` \([0-9.]+s\) me\n +2  `+two.Owner()+` \([0-9.]+s\) me\n$`, out)
 	out, _ = asks(t, 0, url, "", "show", "-o", "json", "exports")
 	var shown struct {
@@ -50,8 +47,7 @@ func TestSemaphores(t *testing.T) {
 	asks(t, 0, url, "", "resize", "exports", "2")
 	asks(t, statusNotAcquired, url, "", "run", "--redis", url, "--try", "--permits", "5", "exports", "--", "true")
 	asks(t, 0, url, "", "resize", "exports", "4")
-	out, _ = asks(t, 0, url, "", "show", "exports")
-	require.Contains(t, out, "permits  4\ntaken    2\n")
+	require.Contains(t, printed(t, url, "show", "exports"), "permits  4\ntaken    2\n")
 
 	out, text = asks(t, statusNo, url, "n\n", "unlock", "exports")
 	require.Contains(t, out, "\nTake it from all 2 holders? [y/N] ")
@@ -61,10 +57,8 @@ func TestSemaphores(t *testing.T) {
 	slices.Sort(both)
 	require.Contains(t, out, strings.Join(both, ", ")+" has lost the lock\n")
 	asks(t, statusNo, url, "", "unlock", "--yes", "exports")
-	out, _ = asks(t, 0, url, "", "ls")
-	require.NotContains(t, out, "exports")
-	out, _ = asks(t, 0, url, "", "show", "exports")
-	require.Contains(t, out, "permits  4\ntaken    0\n")
+	require.NotContains(t, printed(t, url, "ls"), "exports")
+	require.Contains(t, printed(t, url, "show", "exports"), "permits  4\ntaken    0\n")
 
 	for _, args := range [][]string{
 		{"resize", "exports"}, {"resize", "exports", "x"}, {"resize", "exports", "0"}, {"resize", "", "1"},

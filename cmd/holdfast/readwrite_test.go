@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -30,22 +29,16 @@ func TestReadWriteLocks(t *testing.T) {
 	writes := locked(t, one, "prices")
 	locked(t, newLocker(t, s), "other")
 
-	out, _ := asks(t, 0, url, "", "ls")
-	require.Regexp(t, `\ncatalogue +rwlock +read by 2 +1 +[0-9.]+s +0 +me\nother +lock .*\nprices +rwlock +`+writes.Owner()+` +1 +[0-9.]+s +0 +me\n$`, out)
-	out, _ = asks(t, 0, url, "", "ls", "-o", "json", "cat*")
-	var locks []lock
-	require.NoError(t, json.Unmarshal([]byte(out), &locks))
+	require.Regexp(t, `\ncatalogue +rwlock +read by 2 +1 +[0-9.]+s +0 +me\nother +lock .*\nprices +rwlock +`+writes.Owner()+` +1 +[0-9.]+s +0 +me\n$`, printed(t, url, "ls"))
+	locks := fromJSON[[]lock](t, printed(t, url, "ls", "-o", "json", "cat*"))
 	require.Len(t, locks, 1)
 	locks[0].RemainingMS = 0
 	require.Equal(t, lock{Key: "catalogue", Kind: "rwlock", Holder: reads.Owner(), Library: "holdfast", Label: "me", Entries: 1, Mode: "read", Readers: 2}, locks[0])
 
-	out, _ = asks(t, 0, url, "", "show", "catalogue")
+	out, _ := asks(t, 0, url, "", "show", "catalogue")
 	require.Regexp(t, `^key +catalogue\nkind +rwlock\nmode +read\nreaders +2\nholder +`+reads.Owner()+` \(holdfast\)\nlabel +me\nentries +1\nleft +[0-9.]+s\n$`, out)
-	out, _ = asks(t, 0, url, "", "show", "prices")
-	require.Contains(t, out, "mode     write\nreaders  0\nholder   "+writes.Owner()+" (holdfast)\nlabel    me\n")
-	out, _ = asks(t, 0, url, "", "show", "-o", "json", "prices")
-	var shown lock
-	require.NoError(t, json.Unmarshal([]byte(out), &shown))
+	require.Contains(t, printed(t, url, "show", "prices"), "mode     write\nreaders  0\nholder   "+writes.Owner()+" (holdfast)\nlabel    me\n")
+	shown := fromJSON[lock](t, printed(t, url, "show", "-o", "json", "prices"))
 	require.Equal(t, []any{"write", 0, writes.Owner()}, []any{shown.Mode, shown.Readers, shown.Holder})
 
 	out, text := asks(t, statusNo, url, "n\n", "unlock", "catalogue")
@@ -53,8 +46,7 @@ func TestReadWriteLocks(t *testing.T) {
 	require.Contains(t, text, "nothing was done")
 	out, _ = asks(t, 0, url, "y\n", "unlock", "catalogue")
 	require.Contains(t, out, reads.Owner()+" has lost the lock, and so have 1 other readers\n")
-	out, _ = asks(t, 0, url, "", "unlock", "--yes", "prices")
-	require.Contains(t, out, writes.Owner()+" has lost the lock\n")
+	require.Contains(t, printed(t, url, "unlock", "--yes", "prices"), writes.Owner()+" has lost the lock\n")
 	asks(t, statusNo, url, "", "unlock", "--yes", "prices")
 	requireFree(t, s, "prices")
 

@@ -36,6 +36,20 @@ func asks(t *testing.T, status int, url, input string, args ...string) (out, err
 	}
 }
 
+// printed is what holdfast prints that succeeds.
+func printed(t *testing.T, url string, args ...string) string {
+	t.Helper()
+	out, _ := asks(t, 0, url, "", args...)
+	return out
+}
+
+// fromJSON reads it.
+func fromJSON[T any](t *testing.T, text string) (v T) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal([]byte(text), &v))
+	return v
+}
+
 func urlOf(s *redistest.Server) string { return "redis://" + s.Addr() }
 
 func locked(t *testing.T, l locker, key string) *holdfast.Lease {
@@ -58,9 +72,7 @@ func TestList(t *testing.T) {
 	s.Do(t, "HSET", "holdfast_heartbeat:{jobs:java}", "x", "1")
 	s.Do(t, "SET", "jobs:string", "x")
 
-	out, _ := asks(t, 0, urlOf(s), "", "ls", "-o", "json", "jobs:*")
-	var locks []lock
-	require.NoError(t, json.Unmarshal([]byte(out), &locks))
+	locks := fromJSON[[]lock](t, printed(t, urlOf(s), "ls", "-o", "json", "jobs:*"))
 	require.Len(t, locks, 3)
 	require.InDelta(t, 30_000, locks[1].RemainingMS, 20_000)
 	locks[1].RemainingMS = 0
@@ -69,11 +81,9 @@ func TestList(t *testing.T) {
 		{Key: "jobs:java", Kind: "fair", Holder: java, Library: "redisson", Entries: 1, RemainingMS: -1, Waiting: 1},
 	}, locks[1:])
 
-	out, _ = asks(t, 0, urlOf(s), "", "ls")
-	require.Regexp(t, `(?s)^KEY +KIND .*\n"jobs:a\\x1b\[2J" .*\njobs:java +fair +`+java+` +1 +no end +1 *\nother +lock .* +"me \\n"\n$`, out)
+	require.Regexp(t, `(?s)^KEY +KIND .*\n"jobs:a\\x1b\[2J" .*\njobs:java +fair +`+java+` +1 +no end +1 *\nother +lock .* +"me \\n"\n$`, printed(t, urlOf(s), "ls"))
 
-	out, _ = asks(t, 0, urlOf(s), "", "ls", "-o", "json", "none*")
-	require.Equal(t, "[]\n", out)
+	require.Equal(t, "[]\n", printed(t, urlOf(s), "ls", "-o", "json", "none*"))
 	asks(t, statusUsage, urlOf(s), "", "ls", "a", "b")
 	asks(t, statusUsage, urlOf(s), "", "ls", "--watch=0s")
 	_, text := asks(t, statusUsage, urlOf(s), "", "ls", "--watch", "1s")
@@ -86,8 +96,7 @@ func TestListManyLocks(t *testing.T) {
 	s := redistest.Start(t)
 	s.Do(t, "EVAL", "for i = 1, 5000 do redis.call('HSET', 'k' .. i, '"+java+"', '1') end", "0")
 	s.Do(t, "CONFIG", "RESETSTAT")
-	out, _ := asks(t, 0, urlOf(s), "", "ls")
-	require.Equal(t, 5001, strings.Count(out, "\n"))
+	require.Equal(t, 5001, strings.Count(printed(t, urlOf(s), "ls"), "\n"))
 	text := redistest.Must(s.Do(t, "INFO", "commandstats").ToString())(t)
 	require.Contains(t, text, "cmdstat_scan:")
 	require.NotContains(t, text, "cmdstat_keys:")
@@ -128,8 +137,7 @@ func TestListOnACluster(t *testing.T) {
 	out, _ := asks(t, 0, url, "", "ls")
 	require.Equal(t, 1+len(keys), strings.Count(out, "\n"), out)
 	for _, key := range keys {
-		out, _ = asks(t, 0, url, "", "show", key)
-		require.Contains(t, out, "entries  1\n")
+		require.Contains(t, printed(t, url, "show", key), "entries  1\n")
 	}
 	asks(t, 0, url, "", "unlock", "--yes", "a")
 	asks(t, statusNo, url, "", "unlock", "a")
@@ -138,8 +146,7 @@ func TestListOnACluster(t *testing.T) {
 func TestShow(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	out, _ := asks(t, 0, urlOf(s), "", "show", key)
-	require.Equal(t, "key      "+key+"\nkind     lock\nholder   none\nwaiting  0\n", out)
+	require.Equal(t, "key      "+key+"\nkind     lock\nholder   none\nwaiting  0\n", printed(t, urlOf(s), "show", key))
 
 	started(t, s.Addr(), "--fair")
 	second := start(t, s.Addr(), ran("--fair")...)
@@ -147,7 +154,7 @@ func TestShow(t *testing.T) {
 	const dead = "0f3c0c9e-0d0a-4b43-8f0e-0a1b2c3d4e5f"
 	s.Do(t, "RPUSH", "redisson_lock_queue:{"+key+"}", java, dead+":012")
 	s.Do(t, "HSET", "holdfast_heartbeat:{"+key+"}", dead, "1", "label "+dead, "web-4 \x1b[2J")
-	out, _ = asks(t, 0, urlOf(s), "", "show", key)
+	out, _ := asks(t, 0, urlOf(s), "", "show", key)
 	require.Regexp(t, `(?s)^key +`+key+`\nkind +fair\nholder +\S+:0\d+ \(holdfast\)\nlabel +\S+/\d+\nentries  1\nleft +[23]\d.*s\nwaiting  3\n`+
 		` +1  \S+:0\d+ \(holdfast\) \S+/\d+\n +2  `+java+` \(redisson\)\n +3  \S+:012 \(holdfast, dead\) "web-4 \\x1b\[2J"\n$`, out)
 

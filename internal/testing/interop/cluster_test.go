@@ -5,13 +5,17 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 )
 
 // What the languages share on one server they share on a Redis Cluster, over shard channels
 // and over classic ones. Both choose alike by default.
-func TestCluster(t *testing.T) {
+func TestEachDeployment(t *testing.T) {
 	needJava(t)
-	for name, start := range map[string]func(testing.TB) redis{"Shards": cluster, "Classic": classicCluster} {
+	for name, start := range map[string]func(testing.TB) redis{
+		"Server": func(t testing.TB) redis { return one(redistest.Start(t)) }, "Shards": cluster, "Classic": classicCluster,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := start(t)

@@ -64,11 +64,6 @@ func fairHands(t testing.TB, a *agent, key string, n int) (all []hand) {
 }
 
 // Eight and eight in one queue are served in the order in which they came.
-func TestFair_Mixed(t *testing.T) {
-	s, agents := start(t, longLeases, twoAgents...)
-	testMixed(t, s, agents)
-}
-
 func testMixed(t *testing.T, s redis, agents []*agent) {
 	for _, lang := range []int{0, 1} {
 		for range 3 {

@@ -1,12 +1,10 @@
 package interop
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
@@ -55,18 +53,10 @@ func TestMultilock(t *testing.T) {
 	// Java holds all nodes, and then too many for a quorum; its release wakes the waiter.
 	require.ErrorIs(t, locktest.ErrOf(locker.TryLock(t.Context(), "k")), holdfast.ErrNotAcquired)
 	java[2].unlock()
-	waited := make(chan *holdfast.Lease, 1)
-	go func() {
-		ctx, cancel := context.WithTimeout(t.Context(), agentWait)
-		defer cancel()
-		l, err := locker.Lock(ctx, "k")
-		assert.NoError(t, err)
-		waited <- l
-	}()
+	waited := locktest.GoAcquire(func() (*holdfast.Lease, error) { return locker.TryLockFor(t.Context(), "k", agentWait) })
 	locktest.Await(t, func() bool { return listening(t, nodes[1], "k") == 1 })
 	java[1].unlock()
-	l = <-waited
-	require.NotNil(t, l)
+	l = locktest.Got(t, waited)
 
 	// A quorum is enough: Java still holds a node.
 	java[1].sees(l.Owner(), 1)

@@ -9,11 +9,6 @@ import (
 
 // Both sides build the names of queues, channels and counters alike, whatever the
 // name of the lock: else the other would not be woken.
-func TestNames(t *testing.T) {
-	s, agents := start(t, longLeases, twoAgents...)
-	testNames(t, s, agents)
-}
-
 func testNames(t *testing.T, s redis, agents []*agent) {
 	keys := []string{
 		"{tag}:rest", "a{tag}b", "{{tag}}", "{tag}}{}", "with a space", " ", "a:b:c", "%d \\ \" '", "schlüssel", "鍵🔑", "key*?[x]",

@@ -68,11 +68,6 @@ var (
 )
 
 // Waits end by the other's message.
-func TestShared(t *testing.T) {
-	s, agents := start(t, longLeases, twoAgents...)
-	testShared(t, s, agents)
-}
-
 func testShared(t *testing.T, s redis, agents []*agent) {
 	for name, c := range map[string]struct {
 		kinds []string

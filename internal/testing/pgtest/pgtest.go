@@ -35,26 +35,16 @@ func Start(t testing.TB) (address string) {
 		}
 		t.Skip("pgtest:", err)
 	}
-	dir, err := os.MkdirTemp("", "pg") // t.TempDir may be too long for a socket
-	if err != nil {
-		t.Fatal("pgtest:", err)
-	}
+	dir := redistest.Must(os.MkdirTemp("", "pg"))(t) // t.TempDir may be too long for a socket
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	attr, err := owner(dir)
-	if err != nil {
-		t.Fatal("pgtest:", err)
-	}
+	attr := redistest.Must(owner(dir))(t)
 	data := filepath.Join(dir, "data")
 	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "test", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
 	initdb.Dir, initdb.SysProcAttr = dir, attr
 	if out, err := initdb.CombinedOutput(); err != nil {
 		t.Fatalf("pgtest: initdb: %v\n%s", err, out)
 	}
-	stop, err := serve(bin, dir, data, attr)
-	if err != nil {
-		t.Fatal("pgtest:", err)
-	}
-	t.Cleanup(stop)
+	t.Cleanup(redistest.Must(serve(bin, dir, data, attr))(t))
 	return "postgres:///postgres?user=test&host=" + url.QueryEscape(dir)
 }
 

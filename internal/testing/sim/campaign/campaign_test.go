@@ -15,10 +15,12 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
+	"github.com/holdfast-go/holdfast/internal/testing/locktest"
 	"github.com/holdfast-go/holdfast/internal/testing/sim"
 	"github.com/holdfast-go/holdfast/multilock"
 	"github.com/holdfast-go/holdfast/rlock"
@@ -234,18 +236,13 @@ func (c *campaign) lead(t *testing.T, live func(*sync.WaitGroup)) {
 	c.judge = newJudge(c)
 	for p := range c.processes {
 		c.clients = append(c.clients, c.world.Clients(p, func(o *rueidis.ClientOption) { o.ConnWriteTimeout = c.lease / 4 }))
-		l, err := c.open(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := locktest.Must(c.open(p))(t)
 		at := new(atomic.Pointer[sim.Locker])
 		at.Store(&l)
 		c.lockers = append(c.lockers, at)
 	}
 	if c.guard {
-		if err := c.locker(0).(*multilock.Locker).DeclareNothingHeld(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, c.locker(0).(*multilock.Locker).DeclareNothingHeld(t.Context()))
 	}
 	m, over := &monitor{j: c.judge}, make(chan struct{})
 	c.side.Go(func() { m.run(over) })

@@ -31,8 +31,7 @@ func TestG3_FairUnlockIsTrueAfterAnOutage(t *testing.T) {
 			first := locktest.Lock(t, l, t.Context(), "k")
 			time.AfterFunc(time.Second, func() { _ = first.Unlock(t.Context()) })
 			held := locktest.Lock(t, l, t.Context(), "k") // from the queue
-			next := make(chan error)
-			go func() { next <- l.Do(t.Context(), "k", func(context.Context) error { return nil }) }()
+			next := locktest.Go(func() error { return locktest.Cycle(l, t.Context(), "k") })
 			time.Sleep(time.Second)
 			w.Links[0][0].Refuse(true)
 			w.Links[0][0].Cut()
@@ -43,17 +42,24 @@ func TestG3_FairUnlockIsTrueAfterAnOutage(t *testing.T) {
 	}
 }
 
+// lockTwice has two callers wait, which enter together, and so are served in one run. The channel gets their leases.
+func lockTwice(ctx context.Context, l *fair.Locker) <-chan *holdfast.Lease {
+	leases := make(chan *holdfast.Lease)
+	for range 2 {
+		go func() {
+			if e, err := l.Lock(ctx, "k"); err == nil {
+				leases <- e
+			}
+		}()
+	}
+	return leases
+}
+
 // lastOfARun returns the second of two leases that were served in one run. Both waiters still stand in Redis' queue.
 func lastOfARun(t *testing.T, w *sim.World, l *fair.Locker) *holdfast.Lease {
 	t.Helper()
 	first := locktest.Lock(t, l, t.Context(), "k")
-	leases := make(chan *holdfast.Lease)
-	for range 2 { // they enter together, so they are served in one run
-		go func() {
-			e, _ := l.Lock(t.Context(), "k")
-			leases <- e
-		}()
-	}
+	leases := lockTwice(t.Context(), l)
 	time.Sleep(time.Second)
 	require.NoError(t, first.Unlock(t.Context()))
 	require.NoError(t, (<-leases).Unlock(t.Context()))
@@ -65,9 +71,8 @@ func lastOfARun(t *testing.T, w *sim.World, l *fair.Locker) *holdfast.Lease {
 // A release that Redis does not answer for a lease is given up: the key frees itself. Those that
 // were served in the same run still stand in the queue, and must leave it.
 func TestG7_FairRunLeavesTheQueueAfterAnOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := sim.NewWorld(t, 1, 1, 1)
-		l := opened(t, w, fair.New, holdfast.WithLease(6*time.Second))[0]
+	inWorld(t, 1, fair.New, func(t *testing.T, w *sim.World, lockers []*fair.Locker) {
+		l := lockers[0]
 		last := lastOfARun(t, w, l)
 		w.Links[0][0].Refuse(true)
 		w.Links[0][0].Cut()
@@ -75,7 +80,7 @@ func TestG7_FairRunLeavesTheQueueAfterAnOutage(t *testing.T) {
 		w.Links[0][0].Refuse(false)
 		time.Sleep(3 * time.Second)
 		require.False(t, w.Servers[0].Redis().Exists("redisson_lock_queue:{k}"))
-	})
+	}, holdfast.WithLease(6*time.Second))
 }
 
 // So must they if the key is overwritten, which ends all repeats of the release.
@@ -97,20 +102,11 @@ func TestG7_FairRunLeavesTheQueueOfAnOverwrittenKey(t *testing.T) {
 // A grant that is not trusted has reserved numbers for a run. Were they skipped, the number of its hold would be ahead of the
 // clock, and larger than that of the next hold if Redis forgets it.
 func TestG10_FairConfirmedFenceIsNotAheadOfTheClock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := sim.NewWorld(t, 1, 3, 1)
-		lockers := opened(t, w, fair.New, holdfast.WithFencing(), holdfast.WithLocalHandover(time.Second))
+	inWorld(t, 3, fair.New, func(t *testing.T, w *sim.World, lockers []*fair.Locker) {
 		held := locktest.Lock(t, lockers[0], t.Context(), "k")
-		leases := make(chan *holdfast.Lease)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		for range 2 { // a run
-			go func() {
-				if e, err := lockers[1].Lock(ctx, "k"); err == nil {
-					leases <- e
-				}
-			}()
-		}
+		leases := lockTwice(ctx, lockers[1])
 		time.Sleep(4 * time.Second) // a grant is confirmed after half a grant lease
 		require.NoError(t, held.Unlock(t.Context()))
 		second := <-leases
@@ -120,14 +116,12 @@ func TestG10_FairConfirmedFenceIsNotAheadOfTheClock(t *testing.T) {
 		third := locktest.Lock(t, lockers[2], t.Context(), "k")
 		require.Greater(t, third.Fence(), second.Fence())
 		require.NoError(t, third.Unlock(t.Context()))
-	})
+	}, holdfast.WithFencing(), holdfast.WithLocalHandover(time.Second))
 }
 
 // A holder with a lease shorter than the grant lease dies before its first renewal.
 func TestG4_FairGrantOfAShortLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := sim.NewWorld(t, 1, 3, 1)
-		lockers := opened(t, w, fair.New, holdfast.WithLease(time.Second))
+	inWorld(t, 3, fair.New, func(t *testing.T, w *sim.World, lockers []*fair.Locker) {
 		held := locktest.Lock(t, lockers[0], t.Context(), "k")
 		served := make(chan *holdfast.Lease)
 		for _, l := range lockers[1:] {
@@ -145,22 +139,14 @@ func TestG4_FairGrantOfAShortLease(t *testing.T) {
 		died := time.Now()
 		require.NoError(t, (<-served).Unlock(t.Context()))
 		require.Less(t, time.Since(died), 2600*time.Millisecond, "a lease, a heartbeat of a new waiter, and a tenth of the lease")
-	})
+	}, holdfast.WithLease(time.Second))
 }
 
 // The waiters of a run are served in memory also behind one that confirms its grant.
 func TestFairHandsOverAfterAConfirmation(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := sim.NewWorld(t, 1, 2, 1)
-		lockers := opened(t, w, fair.New, holdfast.WithFencing(), holdfast.WithLease(3*time.Second), holdfast.WithLocalHandover(time.Second))
+	inWorld(t, 2, fair.New, func(t *testing.T, w *sim.World, lockers []*fair.Locker) {
 		held := locktest.Lock(t, lockers[0], t.Context(), "k")
-		leases := make(chan *holdfast.Lease)
-		for range 2 {
-			go func() {
-				e, _ := lockers[1].Lock(t.Context(), "k")
-				leases <- e
-			}()
-		}
+		leases := lockTwice(t.Context(), lockers[1])
 		time.Sleep(time.Second)
 		require.NoError(t, held.Unlock(t.Context()))
 		first := <-leases
@@ -170,7 +156,7 @@ func TestFairHandsOverAfterAConfirmation(t *testing.T) {
 		require.Equal(t, first.Owner(), second.Owner())
 		require.Greater(t, second.Fence(), first.Fence())
 		require.NoError(t, second.Unlock(t.Context()))
-	})
+	}, holdfast.WithFencing(), holdfast.WithLease(3*time.Second), holdfast.WithLocalHandover(time.Second))
 }
 
 // The log tells of each lost lease, also of one that ends when Redis has granted the key to another waiter here.
@@ -180,14 +166,10 @@ func TestFairLogsALossToAWaiterOfItsOwn(t *testing.T) {
 		w := sim.NewWorld(t, 1, 1, 1)
 		l := opened(t, w, fair.New, holdfast.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))[0]
 		held := locktest.Lock(t, l, t.Context(), "k")
-		next := make(chan *holdfast.Lease)
-		go func() {
-			e, _ := l.Lock(t.Context(), "k")
-			next <- e
-		}()
+		next := locktest.GoLock(l, t.Context(), "k")
 		time.Sleep(time.Second)
 		w.Servers[0].Redis().Del("k")
-		require.NoError(t, (<-next).Unlock(t.Context()))
+		require.NoError(t, locktest.Got(t, next).Unlock(t.Context()))
 		require.ErrorIs(t, held.Err(), holdfast.ErrLost)
 		require.Contains(t, log.String(), "lease lost")
 	})
@@ -196,9 +178,7 @@ func TestFairLogsALossToAWaiterOfItsOwn(t *testing.T) {
 // A ForceUnlock may meet the grant of a waiter that has not confirmed it. That waiter goes on
 // waiting, behind those that have come meanwhile.
 func TestG8_ForceUnlockTakesAGrantOnItsWay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := sim.NewWorld(t, 1, 3, 1)
-		lockers := opened(t, w, fair.New, holdfast.WithLease(6*time.Second))
+	inWorld(t, 3, fair.New, func(t *testing.T, w *sim.World, lockers []*fair.Locker) {
 		held := locktest.Lock(t, lockers[0], t.Context(), "k")
 		served := make(chan int)
 		for p, l := range lockers[1:] {
@@ -212,7 +192,7 @@ func TestG8_ForceUnlockTakesAGrantOnItsWay(t *testing.T) {
 		require.True(t, locktest.Must(lockers[0].ForceUnlock(t.Context(), "k"))(t))
 		require.Equal(t, 2, <-served)
 		require.Equal(t, 1, <-served)
-	})
+	}, holdfast.WithLease(6*time.Second))
 }
 
 // A call enters the queue of a key that has just become free, so Redis serves the waiter before it, of the
@@ -241,12 +221,11 @@ func TestG4_AGrantIsInTheReplyToACallThatGaveUp(t *testing.T) {
 // The heartbeat that should advance the scores fails, as Redis is away for a while. The next one advances
 // them, so that no Java process takes the waiter for dead.
 func TestG8_AFailedRefreshIsRepeated(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := sim.NewWorld(t, 1, 1, 1)
-		l := opened(t, w, fair.New, fair.WithWaiterTTL(20*time.Second))[0]
+	inWorld(t, 1, fair.New, func(t *testing.T, w *sim.World, lockers []*fair.Locker) {
+		l := lockers[0]
 		held := locktest.Lock(t, l, t.Context(), "k")
-		began, waits := time.Now(), make(chan error)
-		go func() { waits <- l.Do(t.Context(), "k", func(context.Context) error { return nil }) }()
+		began := time.Now()
+		waits := locktest.Go(func() error { return locktest.Cycle(l, t.Context(), "k") })
 		time.Sleep(15 * time.Second)
 		w.Links[0][0].Refuse(true)
 		w.Links[0][0].Cut()
@@ -259,7 +238,7 @@ func TestG8_AFailedRefreshIsRepeated(t *testing.T) {
 		require.Len(t, w.Servers[0].Scores("redisson_lock_timeout:{k}"), 1)
 		require.NoError(t, held.Unlock(t.Context()))
 		require.NoError(t, <-waits)
-	})
+	}, fair.WithWaiterTTL(20*time.Second))
 }
 
 // While many waiters of a locker give up, others of it enter.
@@ -278,9 +257,7 @@ func TestG4_FairEntersWhileOthersMayNotLeave(t *testing.T) {
 }
 
 func fairEntersWhileOthersLeave(t *testing.T, refused func(cmd []string) bool) {
-	synctest.Test(t, func(t *testing.T) {
-		w := sim.NewWorld(t, 1, 2, 1)
-		lockers := opened(t, w, fair.New)
+	inWorld(t, 2, fair.New, func(t *testing.T, w *sim.World, lockers []*fair.Locker) {
 		w.Links[0][0].OwnWords("ACL failure in script: User default has no permissions to run the 'hdel' command", true, refused)
 		l, held := lockers[0], locktest.Lock(t, lockers[1], t.Context(), "k")
 		var all sync.WaitGroup

@@ -22,26 +22,32 @@ import (
 // What campaigns have found, each as the shortest story that shows it.
 
 // opened are lockers, one of each process.
-func opened[L io.Closer](
-	t *testing.T, w *sim.World, open func(rueidis.Client, ...holdfast.Option) (L, error), opts ...holdfast.Option,
-) (lockers []L) {
+func opened[L io.Closer](t *testing.T, w *sim.World, open func(rueidis.Client, ...holdfast.Option) (L, error), opts ...holdfast.Option) (lockers []L) {
 	for p := range w.Links {
 		lockers = append(lockers, locktest.Opened(open(w.Clients(p)[0], opts...))(t))
 	}
 	return lockers
 }
 
+// inWorld runs a test in a world of one server, with a locker of each process.
+func inWorld[L io.Closer](
+	t *testing.T, processes int, open func(rueidis.Client, ...holdfast.Option) (L, error), test func(*testing.T, *sim.World, []L), opts ...holdfast.Option,
+) {
+	synctest.Test(t, func(t *testing.T) {
+		w := sim.NewWorld(t, 1, processes, 1)
+		test(t, w, opened(t, w, open, opts...))
+	})
+}
+
 // A nested Unlock waits for the call of another until the lease would be over. Meanwhile the last Unlock
 // has ended it in time, so nothing was lost.
 func TestG3_ANestedUnlockAfterTheLastIsNoLoss(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := sim.NewWorld(t, 1, 1, 1)
-		l := opened(t, w, rlock.New, holdfast.WithLease(6*time.Second))[0]
+	inWorld(t, 1, rlock.New, func(t *testing.T, w *sim.World, lockers []*rlock.Locker) {
+		l := lockers[0]
 		outer := locktest.Lock(t, l, t.Context(), "k")
 		leases := []*holdfast.Lease{outer}
 		for range 2 {
-			nested := locktest.Lock(t, l, outer.Bind(t.Context()), "k")
-			leases = append(leases, nested)
+			leases = append(leases, locktest.Lock(t, l, outer.Bind(t.Context()), "k"))
 		}
 		w.Servers[0].Pause()
 		defer w.Servers[0].Resume()
@@ -54,15 +60,14 @@ func TestG3_ANestedUnlockAfterTheLastIsNoLoss(t *testing.T) {
 		for range leases {
 			require.NotErrorIs(t, <-ends, holdfast.ErrLost)
 		}
-	})
+	}, holdfast.WithLease(6*time.Second))
 }
 
 // An acquire with a fixed lease arrives late, so Redis has the lock for longer than the lease
 // counts. The rest is undone.
 func TestG4_TheRestOfALateFixedLeaseIsUndone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := sim.NewWorld(t, 1, 1, 1)
-		l := opened(t, w, rlock.New)[0]
+	inWorld(t, 1, rlock.New, func(t *testing.T, w *sim.World, lockers []*rlock.Locker) {
+		l := lockers[0]
 		w.Links[0][0].HoldRequests(true)
 		time.AfterFunc(4*time.Second, func() { w.Links[0][0].HoldRequests(false) })
 		held := locktest.Lock(t, l, t.Context(), "k", holdfast.FixedLease(8*time.Second))
@@ -75,9 +80,7 @@ func TestG4_TheRestOfALateFixedLeaseIsUndone(t *testing.T) {
 // The reply that says how long the holder's lease lasts comes late. The waiter counts from its request,
 // so it has the key a round trip after that lease.
 func TestG4_ALateReplyDoesNotDelayTheNextAttempt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := sim.NewWorld(t, 1, 2, 1)
-		lockers := opened(t, w, rlock.New)
+	inWorld(t, 2, rlock.New, func(t *testing.T, w *sim.World, lockers []*rlock.Locker) {
 		began := time.Now()
 		locktest.Lock(t, lockers[0], t.Context(), "k", holdfast.FixedLease(40*time.Second)) // and dies
 		link := w.Links[1][0]
@@ -92,9 +95,7 @@ func TestG4_ALateReplyDoesNotDelayTheNextAttempt(t *testing.T) {
 // Replies of many calls come late at once. That says little of the next round trip, so processes that let
 // each other go first do not wait for long.
 func TestG4_AStallDoesNotSpoilTheRoundTrip(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := sim.NewWorld(t, 1, 3, 1)
-		lockers := opened(t, w, rlock.New, holdfast.WithLocalHandover(20*time.Millisecond))
+	inWorld(t, 3, rlock.New, func(t *testing.T, w *sim.World, lockers []*rlock.Locker) {
 		leases := make(chan *holdfast.Lease, 4)
 		wait := func(ctx context.Context, p int) {
 			go func() {
@@ -135,7 +136,7 @@ func TestG4_AStallDoesNotSpoilTheRoundTrip(t *testing.T) {
 			require.NoError(t, l.Unlock(t.Context()))
 		}
 		w.Links[2][0].HoldRequests(false)
-	})
+	}, holdfast.WithLocalHandover(20*time.Millisecond))
 }
 
 // A partition holds an acquire for longer than its fixed lease, which is shorter than that of its
@@ -153,17 +154,11 @@ func TestG4_ALateAcquireOfAShortLeaseIsUndone(t *testing.T) {
 // A writer gives up, and its last acquire is late. It takes the lock, which is its turn: when it is undone, the
 // readers that wait are next, and then the writer that waits.
 func TestG4_ALateAcquireIsATurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := sim.NewWorld(t, 1, 4, 1)
-		lockers := opened(t, w, rwlock.New)
+	inWorld(t, 4, rwlock.New, func(t *testing.T, w *sim.World, lockers []*rwlock.Locker) {
 		ctx := t.Context()
 		held := locktest.Lock(t, lockers[0].RLocker(), ctx, "k")
 		gaveUp, giveUp := context.WithCancel(ctx)
-		left, served := make(chan error), make(chan string, 2)
-		go func() {
-			_, err := lockers[1].Lock(gaveUp, "k")
-			left <- err
-		}()
+		left, served := locktest.GoLock(lockers[1], gaveUp, "k"), make(chan string, 2)
 		time.Sleep(100 * time.Millisecond)
 		wait := func(who string, l holdfast.Locker) {
 			_ = l.Do(ctx, "k", func(context.Context) error { served <- who; return nil })
@@ -176,7 +171,7 @@ func TestG4_ALateAcquireIsATurn(t *testing.T) {
 		require.NoError(t, held.Unlock(ctx))
 		time.Sleep(100 * time.Millisecond)
 		giveUp()
-		require.ErrorIs(t, <-left, context.Canceled)
+		require.ErrorIs(t, (<-left).Err, context.Canceled)
 		time.Sleep(100 * time.Millisecond)
 		w.Links[1][0].HoldRequests(false)
 		require.Equal(t, "reader", <-served)
