@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/election"
 	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 	"github.com/holdfast-go/holdfast/internal/testing/sim"
 	"github.com/holdfast-go/holdfast/multilock"
 	"github.com/holdfast-go/holdfast/rlock"
@@ -51,8 +52,7 @@ func onAll(t *testing.T, test func(*testing.T, world)) {
 }
 
 func double(t *testing.T) world {
-	locks, err := holdfasttest.New(holdfast.WithFencing())
-	require.NoError(t, err)
+	locks := redistest.Must(holdfasttest.New(holdfast.WithFencing()))(t)
 	all := []*holdfasttest.Locker{locks}
 	return world{
 		process: func() sim.Locker { all = append(all, locks.Another()); return all[len(all)-1] },
@@ -84,8 +84,7 @@ func simulated(servers int, open func([]rueidis.Client) (sim.Locker, error)) fun
 				for _, s := range all {
 					clients = append(clients, s.Client(t))
 				}
-				l, err := open(clients)
-				require.NoError(t, err)
+				l := redistest.Must(open(clients))(t)
 				t.Cleanup(func() { _ = l.Close() })
 				return l
 			},
@@ -115,8 +114,7 @@ type candidate struct {
 }
 
 func stand(t *testing.T, l holdfast.Locker, opts ...holdfast.LockOption) *candidate {
-	e, err := election.New(l, "g", opts...)
-	require.NoError(t, err)
+	e := redistest.Must(election.New(l, "g", opts...))(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	c := &candidate{e, cancel, make(chan context.Context, 9), make(chan error), make(chan error, 1)}
 	go func() {

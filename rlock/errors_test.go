@@ -1,9 +1,12 @@
 package rlock_test
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/testing/locktest"
 	"github.com/holdfast-go/holdfast/internal/testing/redistest"
+	"github.com/holdfast-go/holdfast/rlock"
 )
 
 // The error of a Redis that can be reached and does not answer names it.
@@ -92,4 +96,16 @@ func TestErrors_OfAListThatIsRefused(t *testing.T) {
 	require.Len(t, failed, 1)
 	require.Regexp(t, `^holdfast: inspect "b": NOPERM `, failed[0].Error())
 	locktest.RequireSentinel(t, failed[0], nil)
+}
+
+func TestF31_EvictionIsWarnedAbout(t *testing.T) {
+	for policy, warned := range map[string]bool{"volatile-ttl": true, "allkeys-lru": true, "noeviction": false} {
+		var log bytes.Buffer
+		client := redistest.Start(t, "--maxmemory-policy", policy).Client(t)
+		l := redistest.Must(rlock.New(client, holdfast.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))(t)
+		require.NoError(t, l.Do(t.Context(), "k", func(context.Context) error { return nil }))
+		require.NoError(t, l.Close()) // waits for the check of the policy
+		require.Equal(t, warned, strings.Contains(log.String(), "policy="+policy), log.String())
+		require.Equal(t, warned, log.Len() > 0, log.String())
+	}
 }

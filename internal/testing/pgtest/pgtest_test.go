@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -16,12 +18,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestStart(t *testing.T) {
 	var dir string
 	t.Run("serves", func(t *testing.T) {
-		address, err := url.Parse(Start(t))
-		require.NoError(t, err)
+		address := redistest.Must(url.Parse(Start(t)))(t)
 		dir = address.Query().Get("host")
-		bin, err := programs()
-		require.NoError(t, err)
-		out, err := exec.Command(filepath.Join(bin, "pg_isready"), "-h", dir).CombinedOutput()
+		out, err := exec.Command(filepath.Join(redistest.Must(programs())(t), "pg_isready"), "-h", dir).CombinedOutput()
 		require.NoError(t, err, string(out))
 	})
 	_, err := os.Stat(dir)
