@@ -69,8 +69,7 @@ func TestF8_OptionsAreRefused(t *testing.T) {
 		for _, kind := range c.by {
 			l, err := kinds[kind](c.opts...)
 			require.Nil(t, l, "%s: %s", kind, want)
-			require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
-			require.ErrorContains(t, err, kind+": ")
+			locktest.RequireSentinel(t, err, holdfast.ErrInvalidArgument, kind+": ")
 			require.ErrorContains(t, err, want)
 		}
 	}
@@ -124,11 +123,7 @@ func TestOnPlaceIsRefused(t *testing.T) {
 	m := locktest.Opened(multilock.New([]rueidis.Client{client}, multilock.WithoutRestartGuard()))(t)
 	onPlace := holdfast.OnPlace(func(int) {})
 	for _, l := range []holdfast.Locker{r, m} {
-		_, err := l.Lock(t.Context(), "k", onPlace)
-		require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
-		require.ErrorContains(t, err, "OnPlace")
+		locktest.RequireSentinel(t, locktest.ErrOf(l.Lock(t.Context(), "k", onPlace)), holdfast.ErrInvalidArgument, "OnPlace")
 	}
-	_, err := multilock.LockAll(t.Context(), multilock.Keys(r, "k"), onPlace)
-	require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
-	require.ErrorContains(t, err, "OnPlace")
+	locktest.RequireSentinel(t, locktest.ErrOf(multilock.LockAll(t.Context(), multilock.Keys(r, "k"), onPlace)), holdfast.ErrInvalidArgument, "OnPlace")
 }

@@ -48,8 +48,7 @@ func TestHold(t *testing.T) {
 	bubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.Locker) {
 		release := locktest.Must(l.Hold("k"))(t)
 		require.EqualError(t, locktest.ErrOf(l.TryLock(ctx, "k")), `holdfast: lock "k": not acquired: held by another`)
-		_, err := l.Hold("k")
-		locktest.RequireSentinel(t, err, holdfast.ErrNotAcquired)
+		locktest.RequireSentinel(t, locktest.ErrOf(l.Hold("k")), holdfast.ErrNotAcquired)
 		require.ErrorContains(t, locktest.ErrOf(l.Hold("")), "key is empty")
 
 		waiting := locktest.GoLock(l, ctx, "k")
@@ -64,8 +63,7 @@ func TestHold(t *testing.T) {
 		capped := locktest.Must(holdfasttest.New(holdfast.WithMaxHold(time.Second)))(t)
 		require.NoError(t, locktest.ErrOf(capped.Hold("k")))
 		time.Sleep(time.Hour)
-		_, err = capped.TryLock(ctx, "k")
-		locktest.RequireSentinel(t, err, holdfast.ErrNotAcquired)
+		locktest.RequireSentinel(t, locktest.ErrOf(capped.TryLock(ctx, "k")), holdfast.ErrNotAcquired)
 	})
 }
 
@@ -122,12 +120,11 @@ func TestOutage_Calls(t *testing.T) {
 			locktest.RequireSentinel(t, call(), holdfast.ErrUnavailable)
 			require.Equal(t, start, time.Now(), name)
 		}
-		_, err := l.TryLockFor(ctx, "k", time.Second)
-		locktest.RequireSentinel(t, err, holdfast.ErrUnavailable)
+		locktest.RequireSentinel(t, locktest.ErrOf(l.TryLockFor(ctx, "k", time.Second)), holdfast.ErrUnavailable)
 		require.Equal(t, time.Second, time.Since(start))
 		short, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		_, err = l.Lock(short, "k")
+		_, err := l.Lock(short, "k")
 		locktest.RequireSentinel(t, err, holdfast.ErrUnavailable)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		_, err = l.Lock(ctx, "k") // for one lease from now on

@@ -95,8 +95,7 @@ func TestSemaphore(t *testing.T) {
 		require.Equal(t, first.Owner(), s.Owner, "its lease ends first")
 		require.Equal(t, []any{time.Second, second.Owner()}, []any{s.Remaining, s.Holders[1].Owner})
 		_, err := l.TryLock(ctx, "k") // Redis is asked, and names no locker
-		require.ErrorIs(t, err, holdfast.ErrNotAcquired)
-		require.ErrorContains(t, err, "held by another")
+		locktest.RequireSentinel(t, err, holdfast.ErrNotAcquired, "held by another")
 		time.Sleep(2 * time.Second)
 		require.ErrorIs(t, first.Err(), holdfast.ErrLost)
 		require.NoError(t, second.Err())
@@ -104,9 +103,7 @@ func TestSemaphore(t *testing.T) {
 		require.ErrorIs(t, second.Err(), holdfast.ErrClosed)
 	})
 	for _, n := range []int{0, 10_001} {
-		_, err := holdfasttest.NewSemaphore(n)
-		require.ErrorContains(t, err, "NewSemaphore")
-		require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
+		locktest.RequireSentinel(t, locktest.ErrOf(holdfasttest.NewSemaphore(n)), holdfast.ErrInvalidArgument, "NewSemaphore")
 	}
 	require.ErrorContains(t, locktest.ErrOf(holdfasttest.NewSemaphore(2, holdfast.WithFencing())), "holdfasttest: NewSemaphore: the double has no WithFencing")
 }

@@ -70,8 +70,7 @@ func TestG1_RollingRestart(t *testing.T) {
 					_, err := y.TryLock(w.Context(), "k")
 					require.Equal(w, n, log.Count("has no vote yet"), log.String())
 					require.Contains(w, log.String(), " for=")
-					require.ErrorIs(w, err, holdfast.ErrUnavailable)
-					require.ErrorContains(w, err, "no vote for another")
+					locktest.RequireSentinel(w, err, holdfast.ErrUnavailable, "no vote for another")
 					w.lock(y, "k")
 					require.ErrorIs(w, lease.Err(), holdfast.ErrLost)
 				})
@@ -212,7 +211,5 @@ func TestNewRefuses(t *testing.T) {
 		require.ErrorContains(t, err, fmt.Sprintf("WithClockFaults: %d of %d nodes, 0 to %d", most+1, n, most))
 	}
 	l := locktest.Opened(multilock.New(one))(t)
-	_, err := l.Lock(t.Context(), "k", holdfast.FixedLease(time.Hour))
-	require.ErrorContains(t, err, "longer than WithMaxLease")
-	require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
+	locktest.RequireSentinel(t, locktest.ErrOf(l.Lock(t.Context(), "k", holdfast.FixedLease(time.Hour))), holdfast.ErrInvalidArgument, "longer than WithMaxLease")
 }

@@ -39,14 +39,11 @@ func TestLockAll_RefusesWhatHasNoOrder(t *testing.T) {
 			"empty":              all(multilock.Keys(byValue, "a").OrderName("1").And(multilock.Keys(byValue, "").OrderName("2"))),
 			"wait of -1ns is":    func() error { _, err := multilock.TryLockAllFor(s.Context(), keys, -1); return err },
 			"WaitAtMost is for": func() error {
-				_, err := multilock.TryLockAll(s.Context(), keys, holdfast.WaitAtMost(1))
-				return err
+				return locktest.ErrOf(multilock.TryLockAll(s.Context(), keys, holdfast.WaitAtMost(1)))
 			},
 			"function is nil": func() error { return multilock.DoAll(s.Context(), keys, nil) },
 		} {
-			err := call()
-			require.ErrorContains(s, err, want)
-			require.ErrorIs(s, err, holdfast.ErrInvalidArgument)
+			locktest.RequireSentinel(s, call(), holdfast.ErrInvalidArgument, want)
 		}
 		s.free("a")
 	})
@@ -115,9 +112,7 @@ func TestF8_LockAll_RefusesTermsBeforeItTakesAny(t *testing.T) {
 			"longer than WithMaxHold":   {s.Context(), holdfast.MaxHold(time.Hour)},
 			"refused on a nested entry": {held.Bind(s.Context()), holdfast.MaxHold(time.Second)},
 		} {
-			_, err := multilock.TryLockAllFor(c.ctx, keys, time.Second, c.term)
-			require.ErrorContains(s, err, want)
-			require.ErrorIs(s, err, holdfast.ErrInvalidArgument)
+			locktest.RequireSentinel(s, locktest.ErrOf(multilock.TryLockAllFor(c.ctx, keys, time.Second, c.term)), holdfast.ErrInvalidArgument, want)
 		}
 	})
 }

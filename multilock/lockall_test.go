@@ -97,9 +97,7 @@ func TestLockAll_TakesAllOfEveryKind(t *testing.T) {
 func TestLockAll_AllOrNothing(t *testing.T) {
 	withSets(t, func(s sets) {
 		their := locktest.Must(s.quorum.Lock(s.Context(), "b"))(s) // the last in the order
-		_, err := multilock.TryLockAll(s.Context(), s.keys("a", "b"))
-		require.ErrorIs(s, err, holdfast.ErrNotAcquired)
-		require.ErrorContains(s, err, `holdfast: lock "b": `)
+		locktest.RequireSentinel(s, locktest.ErrOf(multilock.TryLockAll(s.Context(), s.keys("a", "b"))), holdfast.ErrNotAcquired, `holdfast: lock "b": `)
 		require.ErrorIs(s, locktest.ErrOf(multilock.TryLockAllFor(s.Context(), s.keys("a", "b"), time.Second)), holdfast.ErrNotAcquired)
 		ctx, cancel := context.WithTimeout(s.Context(), time.Second)
 		defer cancel()

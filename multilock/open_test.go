@@ -204,8 +204,7 @@ func TestOpenChecks(t *testing.T) {
 		{[]rueidis.ClientOption{one}, []holdfast.Option{holdfast.WithFencing(), holdfast.WithFenceExpiry(time.Second)}, "WithFenceExpiry: 1s is shorter than WithMaxLease, 30s"},
 	} {
 		_, err := multilock.Open(c.nodes, c.opts...)
-		require.ErrorContains(t, err, c.says)
-		require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
+		locktest.RequireSentinel(t, err, holdfast.ErrInvalidArgument, c.says)
 		require.NotContains(t, err.Error(), "canary")
 	}
 

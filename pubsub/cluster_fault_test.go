@@ -70,8 +70,7 @@ func TestF26_ClusterDown(t *testing.T) {
 			dead.Kill()
 			await(t, lost, "told of the loss", func(st State) bool { return !st.Live })
 			locktest.Await(t, func() bool {
-				_, err := other.TryDo("GET", here[0])
-				return hasCode(err, "CLUSTERDOWN")
+				return hasCode(locktest.ErrOf(other.TryDo("GET", here[0])), "CLUSTERDOWN")
 			})
 			added := s.Subscribe(here[2])
 			dropped.Close()

@@ -62,8 +62,7 @@ func TestF15_DialTimeoutIsUnavailable(t *testing.T) {
 	hang.Store(true)
 	p.Cut()
 	locktest.Await(t, func() bool { // the first call may still meet the end of the old connection
-		_, err := l.TryLock(ctx, "k")
-		return err != nil
+		return locktest.ErrOf(l.TryLock(ctx, "k")) != nil
 	})
 	_, err := l.TryLock(ctx, "k")
 	require.ErrorIs(t, err, holdfast.ErrUnavailable)

@@ -74,16 +74,12 @@ func TestTLS_ServerIsNotTrusted(t *testing.T) {
 			}
 			options := rueidis.ClientOption{DisableCache: true}
 			s.Option(s.Config())(&options)
-			_, err := rueidis.NewClient(options)
-			refused(err)
+			refused(locktest.ErrOf(rueidis.NewClient(options)))
 			locktest.Await(t, func() bool { // the first call may meet the end of the old connection
-				_, err := l.TryLock(t.Context(), "other")
-				return wire.OutcomeOf(err) == wire.Refused
+				return wire.OutcomeOf(locktest.ErrOf(l.TryLock(t.Context(), "other"))) == wire.Refused
 			})
-			_, err = l.TryLock(t.Context(), "other")
-			refused(err)
-			_, err = l.Lock(t.Context(), "other")
-			refused(err)
+			refused(locktest.ErrOf(l.TryLock(t.Context(), "other")))
+			refused(locktest.ErrOf(l.Lock(t.Context(), "other")))
 			refused(held.Unlock(t.Context()))
 		})
 	}

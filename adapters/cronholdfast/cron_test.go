@@ -63,6 +63,12 @@ func (l *log) Error(err error, text string, _ ...any) {
 	l.texts <- text
 }
 
+func newLocks(t *testing.T, opts ...holdfast.Option) *holdfasttest.Locker {
+	locks, err := holdfasttest.New(opts...)
+	require.NoError(t, err)
+	return locks
+}
+
 func wrap(t *testing.T, locks holdfast.Locker, apart time.Duration, l *log, job cron.Job) cron.Job {
 	w, err := cronholdfast.Once(t.Context(), locks, "job", apart, l)
 	require.NoError(t, err)
@@ -87,8 +93,7 @@ func TestOnce_OneRunForEachDueTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				locks, err := holdfasttest.New()
-				require.NoError(t, err)
+				locks := newLocks(t)
 				l := newLog()
 				var runs, running, overlaps atomic.Int32
 				job := cron.FuncJob(func() {
@@ -119,8 +124,7 @@ func TestOnce_OneRunForEachDueTime(t *testing.T) {
 }
 
 func TestOnce_Loss(t *testing.T) {
-	locks, err := holdfasttest.New(holdfast.WithFencing())
-	require.NoError(t, err)
+	locks := newLocks(t, holdfast.WithFencing())
 	l := newLog()
 	wrap(t, locks, time.Minute, l, cronholdfast.FuncJob(func(ctx context.Context) {
 		require.NotZero(t, holdfast.LeaseFrom(ctx).Fence())
@@ -134,8 +138,7 @@ func TestOnce_Loss(t *testing.T) {
 // A job that ran under its lock did so, even if Redis is away when it ends.
 func TestOnce_ReleaseUnanswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		locks, err := holdfasttest.New()
-		require.NoError(t, err)
+		locks := newLocks(t)
 		l := newLog()
 		wrap(t, locks, time.Minute, l, cron.FuncJob(func() { locks.Outage(time.Hour) })).Run()
 		require.Empty(t, l.errors)
@@ -157,8 +160,7 @@ func (failing) Do(context.Context, string, func(context.Context) error, ...holdf
 
 // A process without Redis leaves the due time to another one.
 func TestOnce_DueAfterAnError(t *testing.T) {
-	locks, err := holdfasttest.New()
-	require.NoError(t, err)
+	locks := newLocks(t)
 	l := newLog()
 	wrap(t, failing{locks}, time.Minute, l, cron.FuncJob(func() { t.Error("ran") })).Run()
 	require.ErrorIs(t, <-l.errors, holdfast.ErrUnavailable)
@@ -184,8 +186,7 @@ func (b between) Do(ctx context.Context, key string, f func(context.Context) err
 // another process should.
 func TestOnce_BetweenItsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		locks, err := holdfasttest.New()
-		require.NoError(t, err)
+		locks := newLocks(t)
 		defer locks.Close()
 		gone, cancel := context.WithCancel(t.Context())
 		for why, does := range map[error]func() error{
@@ -211,8 +212,7 @@ func TestOnce_BetweenItsCalls(t *testing.T) {
 
 // A panic is that of the job, and frees the key of the run.
 func TestOnce_Panic(t *testing.T) {
-	locks, err := holdfasttest.New()
-	require.NoError(t, err)
+	locks := newLocks(t)
 	require.PanicsWithValue(t, "no paper", wrap(t, locks, time.Minute, newLog(), cron.FuncJob(func() { panic("no paper") })).Run)
 	lease, err := locks.TryLock(t.Context(), "job")
 	require.NoError(t, err)
@@ -220,8 +220,7 @@ func TestOnce_Panic(t *testing.T) {
 }
 
 func TestOnceRefuses(t *testing.T) {
-	locks, err := holdfasttest.New()
-	require.NoError(t, err)
+	locks := newLocks(t)
 	for _, c := range []struct {
 		locks holdfast.Locker
 		key   string
@@ -239,8 +238,7 @@ func TestOnceRefuses(t *testing.T) {
 
 // A locker judges a key with its prefix, which mends this one.
 func TestOnce_WithPrefix(t *testing.T) {
-	locks, err := holdfasttest.New()
-	require.NoError(t, err)
-	_, err = cronholdfast.Once(t.Context(), locks, "{job}", time.Minute, newLog())
+	locks := newLocks(t)
+	_, err := cronholdfast.Once(t.Context(), locks, "{job}", time.Minute, newLog())
 	require.NoError(t, err)
 }

@@ -354,12 +354,15 @@ var sentinels = []error{
 	holdfast.ErrWrongType, holdfast.ErrOldServer, holdfast.ErrInvalidArgument, holdfast.ErrUpgrade,
 }
 
-// RequireSentinel requires that err matches this error of ours and no other;
-// none if want is nil.
-func RequireSentinel(t testing.TB, err, want error) {
+// RequireSentinel requires that err matches this error of ours and no other, none if want is nil, and that its
+// text has all these.
+func RequireSentinel(t testing.TB, err, want error, texts ...string) {
 	t.Helper()
 	require.Error(t, err)
 	for _, s := range sentinels {
 		require.Equal(t, s == want, errors.Is(err, s), "%v: is it %v?", err, s)
+	}
+	for _, text := range texts {
+		require.ErrorContains(t, err, text)
 	}
 }

@@ -94,8 +94,7 @@ func testHangs(t *testing.T, k locktest.Kind, many int) {
 		mu.Lock()
 		defer mu.Unlock()
 		there = append(there, l)
-		_, err = closes.Lock(locktest.Bounded(t), "{hung} own"+key)
-		assert.NoError(t, err)
+		assert.NoError(t, locktest.ErrOf(closes.Lock(locktest.Bounded(t), "{hung} own"+key)))
 	})
 	wanted := there
 	if k.ReadWrite { // each waiter asks Redis once a second

@@ -88,8 +88,7 @@ func closeUnderWay(c *harness) {
 	closed := locktest.Go(c.Locker.Close)
 	// It is closed for this key when it says so, and waits for the call.
 	locktest.Await(c.T, func() bool {
-		_, err := c.Locker.TryLock(c.ctx, "k")
-		return errors.Is(err, holdfast.ErrClosed)
+		return errors.Is(locktest.ErrOf(c.Locker.TryLock(c.ctx, "k")), holdfast.ErrClosed)
 	})
 	letGo()
 	require.NoError(c.T, <-closed)
@@ -122,8 +121,7 @@ func closeHanging(c *harness) {
 	c.Proxy.HoldRequests(true)
 	defer c.Proxy.HoldRequests(false)
 	err := c.Locker.Close()
-	require.ErrorIs(c.T, err, holdfast.ErrUnknown)
-	require.ErrorContains(c.T, err, `"k"`)
+	locktest.RequireSentinel(c.T, err, holdfast.ErrUnknown, `"k"`)
 	if c.Kind.Fair {
 		require.ErrorContains(c.T, err, `"theirs"`)
 	}
@@ -196,8 +194,7 @@ func closeNames(c *harness) {
 	c.Proxy.Refuse(true)
 	c.Proxy.Cut()
 	err := c.Locker.Close()
-	require.ErrorIs(c.T, err, holdfast.ErrUnknown)
-	require.ErrorContains(c.T, err, `"k00", "k01", "k02", "k03", "k04", "k05", "k06", "k07", "k08", "k09" and 2 more: `)
+	locktest.RequireSentinel(c.T, err, holdfast.ErrUnknown, `"k00", "k01", "k02", "k03", "k04", "k05", "k06", "k07", "k08", "k09" and 2 more: `)
 	for _, l := range leases {
 		c.ended(l, holdfast.ErrClosed)
 	}

@@ -133,15 +133,13 @@ func observeFailed(c *harness) {
 	failed("mine", holdfast.ErrNotAcquired, 0, try("mine"))
 	failed("", nil, 0, try(""))
 	failed("theirs", holdfast.ErrNotAcquired, c.Kind.Limit(), func() error {
-		_, err := c.Locker.TryLockFor(c.ctx, "theirs", c.Kind.Limit())
-		return err
+		return locktest.ErrOf(c.Locker.TryLockFor(c.ctx, "theirs", c.Kind.Limit()))
 	})
 	failed("mine", holdfast.ErrNotAcquired, c.Kind.Limit(), func() error {
 		return c.Locker.Do(c.ctx, "mine", unreachable(c.T), holdfast.WaitAtMost(c.Kind.Limit()))
 	})
 	failed("mine", nil, 0, func() error {
-		_, err := c.Locker.Lock(mine.Bind(c.ctx), "mine", holdfast.MaxHold(time.Hour))
-		return err
+		return locktest.ErrOf(c.Locker.Lock(mine.Bind(c.ctx), "mine", holdfast.MaxHold(time.Hour)))
 	})
 	waiter := c.queue(c.Locker, "mine")
 	failed("mine", holdfast.ErrTooManyWaiters, 0, func() error { return c.Locker.Do(c.ctx, "mine", unreachable(c.T)) })

@@ -72,12 +72,8 @@ func labelShown(c *harness) {
 	shows(labelled, 2)
 	c.unlock(inner)
 	shows(labelled, 1)
-	_, err := other.TryLock(c.ctx, "k")
-	require.ErrorIs(c.T, err, holdfast.ErrNotAcquired)
-	require.ErrorContains(c.T, err, quoted(labelled)+"…")
-	_, err = other.TryLockFor(c.ctx, "k", c.Kind.Limit())
-	require.ErrorIs(c.T, err, holdfast.ErrNotAcquired)
-	require.ErrorContains(c.T, err, quoted(labelled))
+	locktest.RequireSentinel(c.T, locktest.ErrOf(other.TryLock(c.ctx, "k")), holdfast.ErrNotAcquired, quoted(labelled)+"…")
+	locktest.RequireSentinel(c.T, locktest.ErrOf(other.TryLockFor(c.ctx, "k", c.Kind.Limit())), holdfast.ErrNotAcquired, quoted(labelled))
 
 	next := c.inQueue(other, "k")
 	theirs := locktest.Next(c.T, l, next)
@@ -239,9 +235,7 @@ func forceForeign(c *harness) {
 	} {
 		c.Server.Do(c.T, command...)
 		before := c.Dump()
-		_, err := c.Locker.ForceUnlock(c.ctx, "k")
-		require.ErrorContains(c.T, err, "WRONGTYPE")
-		locktest.RequireSentinel(c.T, err, holdfast.ErrWrongType)
+		locktest.RequireSentinel(c.T, locktest.ErrOf(c.Locker.ForceUnlock(c.ctx, "k")), holdfast.ErrWrongType, "WRONGTYPE")
 		require.Equal(c.T, before, c.Dump())
 		c.Server.Do(c.T, "DEL", c.Name("k"))
 	}

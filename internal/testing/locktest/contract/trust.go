@@ -89,8 +89,7 @@ func g2(c *harness, away, back func()) {
 func g2TooLate(c *harness) {
 	held, letGo := c.hold(c.Proxy.OnReply, "acquire")
 	done := locktest.Go(func() error {
-		_, err := c.Locker.TryLock(c.ctx, "k", holdfast.FixedLease(300*time.Millisecond))
-		return err
+		return locktest.ErrOf(c.Locker.TryLock(c.ctx, "k", holdfast.FixedLease(300*time.Millisecond)))
 	})
 	locktest.Within(c.T, held)
 	time.Sleep(300 * time.Millisecond) // the lease is over, as far as this process may know

@@ -217,14 +217,10 @@ func waitRefused(c *harness) {
 		locktest.RequireSentinel(c.T, (<-w).Err, holdfast.ErrWrongType)
 	}
 	c.Traceless("k")
-	for _, wait := range []func() (*holdfast.Lease, error){
-		func() (*holdfast.Lease, error) { return c.Locker.Lock(c.ctx, "k") },
-		func() (*holdfast.Lease, error) { return c.Locker.TryLockFor(c.ctx, "k", time.Hour) },
-		func() (*holdfast.Lease, error) { return c.Locker.TryLock(c.ctx, "k") },
-	} {
+	for name, call := range c.calls(c.ctx, "k") {
 		c.commands()
-		locktest.RequireSentinel(c.T, locktest.ErrOf(wait()), holdfast.ErrWrongType)
-		require.Equal(c.T, []string{"acquire"}, c.commands())
+		locktest.RequireSentinel(c.T, call(), holdfast.ErrWrongType)
+		require.Equal(c.T, []string{"acquire"}, c.commands(), name)
 	}
 }
 

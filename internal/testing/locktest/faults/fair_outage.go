@@ -136,8 +136,7 @@ func testOutageEnds(t *testing.T, k locktest.Kind) {
 	r := newHarness(t, k, locktest.Options{Lease: locktest.Long, WaiterTTL: locktest.Long})
 	before, waiting := r.heldAndWanted("k")
 	says := func(what error) bool {
-		_, err := r.Locker.TryLock(locktest.Bounded(t), "k")
-		return errors.Is(err, what)
+		return errors.Is(locktest.ErrOf(r.Locker.TryLock(locktest.Bounded(t), "k")), what)
 	}
 	r.Proxy.OnRequest(always(locktest.Is("enter"), redistest.Cut))
 	ctx, cancel := context.WithCancel(locktest.Bounded(t))

@@ -234,7 +234,6 @@ func testClientClosedFirst(t *testing.T, k locktest.Kind) {
 	locktest.Await(t, func() bool { return k.Waiting(t, s, "k") == 2 })
 	client.Close()
 	err := locktest.Within(t, first).Err
-	require.ErrorContains(t, err, rueidis.ErrClosing.Error())
-	locktest.RequireSentinel(t, err, nil)
+	locktest.RequireSentinel(t, err, nil, rueidis.ErrClosing.Error())
 	require.NoError(t, locktest.Next(t, held, second).Unlock(locktest.Bounded(t)))
 }

@@ -74,8 +74,7 @@ func testReplicasWithoutConnection(t *testing.T, k locktest.Kind) {
 		for tries := 1; tries < 5 && errors.Is(err, holdfast.ErrUnknown); tries++ { // no answer in time
 			_, err = lock(locktest.Bounded(t), "k")
 		}
-		locktest.RequireSentinel(t, err, holdfast.ErrUnavailable)
-		require.ErrorContains(t, err, "BlockingPoolSize")
+		locktest.RequireSentinel(t, err, holdfast.ErrUnavailable, "BlockingPoolSize")
 	}
 	locktest.Await(t, func() bool { return !locktest.Exists(t, r.Server, "k") }) // a queue may have granted it
 	for range 2 {
@@ -104,8 +103,7 @@ func testReplicasBesideSubscription(t *testing.T, k locktest.Kind) {
 	locktest.Await(t, func() bool { return k.Waiting(t, r.Server, "k") == 1 })
 	require.NoError(t, held.Unlock(locktest.Bounded(t)))
 	err := locktest.Within(t, waiting).Err
-	locktest.RequireSentinel(t, err, holdfast.ErrUnavailable)
-	require.ErrorContains(t, err, "BlockingPoolSize")
+	locktest.RequireSentinel(t, err, holdfast.ErrUnavailable, "BlockingPoolSize")
 	locktest.Renewed(t, l)
 	require.NoError(t, l.Unlock(locktest.Bounded(t)))
 	closes(t, locker)

@@ -96,8 +96,7 @@ var outages = []outage{{
 	end: func(t *testing.T, s locktest.Topology) {
 		s.Do(t, "SCRIPT", "KILL")
 		locktest.Await(t, func() bool { // a node still answers BUSY what comes together with the KILL
-			_, err := s.TryDo("PING")
-			return err == nil
+			return locktest.ErrOf(s.TryDo("PING")) == nil
 		})
 	},
 	cause: "BUSY",
@@ -149,8 +148,7 @@ func beginBusy(t *testing.T, f locktest.Topology) {
 			require.Error(t, <-ended)
 		})
 		locktest.Await(t, func() bool {
-			_, err := s.TryDo("PING")
-			return err != nil
+			return locktest.ErrOf(s.TryDo("PING")) != nil
 		})
 	}
 }
@@ -179,8 +177,7 @@ func testOutage(t *testing.T, k locktest.Kind, o outage) {
 	}
 	for _, l := range []locktest.Locker{patient, hasty} { // the fault may cut the connection first
 		locktest.Await(t, func() bool {
-			_, err := l.TryLock(locktest.Bounded(t), "k")
-			return errors.Is(err, holdfast.ErrUnavailable)
+			return errors.Is(locktest.ErrOf(l.TryLock(locktest.Bounded(t), "k")), holdfast.ErrUnavailable)
 		})
 	}
 	unavailable(func() (*holdfast.Lease, error) { return patient.TryLock(locktest.Bounded(t), "k") })
@@ -206,15 +203,13 @@ func testOutage(t *testing.T, k locktest.Kind, o outage) {
 	})
 
 	inspect := func() (*holdfast.Lease, error) {
-		_, err := patient.Inspect(locktest.Bounded(t), "held")
-		return nil, err
+		return nil, locktest.ErrOf(patient.Inspect(locktest.Bounded(t), "held"))
 	}
 	if !o.reads {
 		unavailable(inspect)
 	} else {
 		locktest.Await(t, func() bool { // a call that is under way while the client leaves a replica has no answer
-			_, err := inspect()
-			return err == nil
+			return locktest.ErrOf(inspect()) == nil
 		})
 	}
 

@@ -266,8 +266,7 @@ func testMemoryHeld(t *testing.T, k locktest.Kind) {
 		for tries := 1; tries < 5 && errors.Is(err, holdfast.ErrUnknown); tries++ { // no answer in time
 			_, err = call()
 		}
-		locktest.RequireSentinel(t, err, holdfast.ErrUnavailable)
-		require.ErrorContains(t, err, "OOM")
+		locktest.RequireSentinel(t, err, holdfast.ErrUnavailable, "OOM")
 	}
 	locktest.RequireSentinel(t, inside.Unlock(locktest.Bounded(t)), holdfast.ErrUnknown)
 	require.ErrorIs(t, inside.Err(), holdfast.ErrReleased)
