@@ -96,8 +96,7 @@ func TestNothingHeldAfterAFailedTryLock(t *testing.T) {
 func TestNothingHeldWithoutACall(t *testing.T) {
 	inWorld(t, 1, 3, func(w world) {
 		l := w.open(0)
-		over, cancel := context.WithCancel(w.Context())
-		cancel()
+		over := locktest.Over(w.Context())
 		require.ErrorIs(w, l.DeclareNothingHeld(over), context.Canceled)
 		require.NoError(w, l.Close())
 		require.ErrorIs(w, l.DeclareNothingHeld(w.Context()), holdfast.ErrClosed)

@@ -215,8 +215,7 @@ func TestTryLockAllFor_IsOverBeforeTheLastKeys(t *testing.T) {
 		require.NotErrorIs(w, err, context.DeadlineExceeded)
 		require.ErrorContains(w, err, `lock "a"`)
 
-		ended, cancel := context.WithCancel(w.Context())
-		cancel()
+		ended := locktest.Over(w.Context())
 		_, err = multilock.TryLockAll(ended, keys)
 		require.ErrorIs(w, err, context.Canceled)
 		require.ErrorContains(w, err, `lock "a"`)

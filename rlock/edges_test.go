@@ -73,8 +73,7 @@ func TestF15_DialTimeoutIsUnavailable(t *testing.T) {
 func TestRefusedCallsDoNotCheckTheServer(t *testing.T) {
 	s := redistest.Start(t)
 	l := userLocker(t, s.Client(t), holdfast.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
-	over, cancel := context.WithCancel(context.Background())
-	cancel()
+	over := locktest.Over(context.Background())
 	require.ErrorIs(t, locktest.ErrOf(l.Lock(over, "k")), context.Canceled)
 	require.Error(t, locktest.ErrOf(l.Lock(context.Background(), "k", holdfast.FixedLease(time.Nanosecond))))
 	require.NoError(t, l.Close())

@@ -36,8 +36,7 @@ func TestTLS(t *testing.T) {
 		return userLocker(t, s.Client(t, s.Option(s.Config())), holdfast.WithLease(30*time.Second))
 	}
 	here, there := open(), open()
-	ctx, cancel := context.WithTimeout(t.Context(), locktest.Patience)
-	defer cancel()
+	ctx := locktest.Bounded(t)
 	lease := locktest.Lock(t, here, ctx, "k")
 	until := lease.Deadline()
 	woken := locktest.GoLock(there, ctx, "k")

@@ -92,6 +92,13 @@ func Bounded(t testing.TB) context.Context {
 	return ctx
 }
 
+// Over is a context that has ended.
+func Over(parent context.Context) context.Context {
+	ctx, cancel := context.WithCancel(parent)
+	cancel()
+	return ctx
+}
+
 // Close closes a locker whose servers may still be away: what it could not release frees
 // itself.
 func Close(l io.Closer) error {

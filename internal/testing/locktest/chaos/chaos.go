@@ -283,7 +283,3 @@ func (c *chaos) explain(found exclusion.Breaches) {
 		c.t.Logf("found:\n%s\nfaults:\n%s", strings.Join(all[:min(len(all), 5)], "\n"), strings.Join(c.diary, "\n"))
 	}
 }
-
-func upTo(random *rand.Rand, most time.Duration) time.Duration {
-	return time.Duration(random.Int64N(int64(most)))
-}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/testing/locktest"
+	"github.com/holdfast-go/holdfast/internal/testing/locktest/exclusion"
 	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 )
 
@@ -32,7 +33,7 @@ func (c *chaos) kinds() []string {
 // nothing else is spared. Between there is time for leases that last.
 func (c *chaos) nodesSuffer(random *rand.Rand) {
 	var next []int // dealt like cards, so that a run of some length has each
-	for i := 0; c.sleep(chaosLease + upTo(random, 2*chaosLease)); i++ {
+	for i := 0; c.sleep(chaosLease + exclusion.UpTo(random, 2*chaosLease)); i++ {
 		if i%2 == 0 && !c.sleep(4*chaosLease) {
 			return
 		}
@@ -46,13 +47,13 @@ func (c *chaos) nodesSuffer(random *rand.Rand) {
 			pause := []time.Duration{10 * time.Millisecond, chaosLease}[random.IntN(2)]
 			for _, node := range some(random, 3) {
 				c.forget(node, random.IntN(2) == 0)
-				c.sleep(upTo(random, pause))
+				c.sleep(exclusion.UpTo(random, pause))
 			}
 		case 1:
 			node := random.IntN(chaosNodes)
 			c.did("node away", "%d", node)
 			c.nodes[node].Kill()
-			c.sleep(upTo(random, 2*chaosLease))
+			c.sleep(exclusion.UpTo(random, 2*chaosLease))
 			c.restart(node)
 		case 2:
 			nodes := some(random, 2)
@@ -60,7 +61,7 @@ func (c *chaos) nodesSuffer(random *rand.Rand) {
 			for _, node := range nodes {
 				c.nodes[node].Pause()
 			}
-			c.sleep(upTo(random, chaosLease))
+			c.sleep(exclusion.UpTo(random, chaosLease))
 			for _, node := range nodes {
 				c.nodes[node].Resume()
 			}
@@ -126,7 +127,7 @@ func (c *chaos) startPrograms(random *rand.Rand) {
 		c.did("program started", "%s", v.name)
 		v.say("boot")
 	}
-	c.sleep(chaosLease/6 + upTo(random, chaosLease/2))
+	c.sleep(chaosLease/6 + exclusion.UpTo(random, chaosLease/2))
 	for _, v := range others {
 		v.say("go")
 	}
@@ -141,9 +142,9 @@ func (c *chaos) clocksSuffer(random *rand.Rand) {
 		n, cut := c.nodes[nodes[0]], nodes[1:2+random.IntN(2)]
 		apart := random.Perm(chaosProcesses)[:chaosProcesses/2]
 		c.ways(apart, cut, func(p *redistest.Proxy) { p.HoldRequests(true) })
-		for until := time.Now().Add(5 * chaosLease); time.Now().Before(until) && c.sleep(upTo(random, chaosLease/3)); {
+		for until := time.Now().Add(5 * chaosLease); time.Now().Before(until) && c.sleep(exclusion.UpTo(random, chaosLease/3)); {
 			if random.IntN(4) > 0 {
-				d := upTo(random, 8*time.Second) - 4*time.Second
+				d := exclusion.UpTo(random, 8*time.Second) - 4*time.Second
 				c.did("clock jumps", "%d %v", nodes[0], d)
 				n.SetClock(d, 1)
 			} else {
@@ -151,7 +152,7 @@ func (c *chaos) clocksSuffer(random *rand.Rand) {
 				c.did("clock runs wrong", "%d %v", nodes[0], rate)
 				n.SetClock(0, rate)
 			}
-			c.sleep(upTo(random, chaosLease/3))
+			c.sleep(exclusion.UpTo(random, chaosLease/3))
 			n.SetClock(0, 1)
 		}
 		c.ways(apart, cut, func(p *redistest.Proxy) { p.HoldRequests(false) })
@@ -169,7 +170,7 @@ func (c *chaos) ways(processes, nodes []int, do func(*redistest.Proxy)) {
 
 // suffer kills and pauses the process.
 func (v *victim) suffer() {
-	for v.c.sleep(chaosLease/2 + upTo(v.random, 5*chaosLease)) {
+	for v.c.sleep(chaosLease/2 + exclusion.UpTo(v.random, 5*chaosLease)) {
 		v.c.processes.RLock()
 		switch v.random.IntN(4) {
 		case 0:
@@ -177,15 +178,15 @@ func (v *victim) suffer() {
 		case 1:
 			v.c.did("process paused", "%s", v.name)
 			v.child.Pause()
-			v.c.sleep(upTo(v.random, 2*chaosLease))
+			v.c.sleep(exclusion.UpTo(v.random, 2*chaosLease))
 			v.child.Resume()
 		default:
 			v.c.did("process stutters", "%s", v.name)
 			for range 10 {
 				v.child.Pause()
-				v.c.sleep(upTo(v.random, chaosLease/5))
+				v.c.sleep(exclusion.UpTo(v.random, chaosLease/5))
 				v.child.Resume()
-				v.c.sleep(upTo(v.random, chaosLease/8))
+				v.c.sleep(exclusion.UpTo(v.random, chaosLease/8))
 			}
 		}
 		v.c.processes.RUnlock()
@@ -194,11 +195,11 @@ func (v *victim) suffer() {
 
 // loseTouch spoils the process's ways to a part of the nodes, or to all.
 func (v *victim) loseTouch(random *rand.Rand) {
-	for v.c.sleep(upTo(random, 3*chaosLease)) {
-		nodes, d := random.Perm(chaosNodes), upTo(random, 2*chaosLease)
+	for v.c.sleep(exclusion.UpTo(random, 3*chaosLease)) {
+		nodes, d := random.Perm(chaosNodes), exclusion.UpTo(random, 2*chaosLease)
 		switch n := random.IntN(10); {
 		case n < 5: // a quorum is left
-			nodes, d = nodes[:2-n/4], upTo(random, 5*chaosLease)
+			nodes, d = nodes[:2-n/4], exclusion.UpTo(random, 5*chaosLease)
 		case n < 9: // the process is alone with a minority
 			nodes, d = nodes[:3+random.IntN(2)], chaosLease+d
 		}
@@ -223,11 +224,11 @@ func (v *victim) loseTouch(random *rand.Rand) {
 // overtake has the process lose its connections while what it has sent is on its way,
 // which arrives after what it sends on new ones.
 func (v *victim) overtake(nodes []int, random *rand.Rand) {
-	v.spoil("requests late", nodes, chaosLease/30+upTo(random, chaosLease/10),
+	v.spoil("requests late", nodes, chaosLease/30+exclusion.UpTo(random, chaosLease/10),
 		func(p *redistest.Proxy) { p.OnRequest(func([]string) redistest.Verdict { return redistest.Hold }) },
 		func(p *redistest.Proxy) { p.OnRequest(nil) })
 	v.drop(nodes)
-	v.c.sleep(chaosLease/10 + upTo(random, chaosLease))
+	v.c.sleep(chaosLease/10 + exclusion.UpTo(random, chaosLease))
 	for _, node := range nodes {
 		v.proxies[node].Release()
 	}
@@ -245,14 +246,14 @@ func (c *chaos) distance(random *rand.Rand) {
 		}
 		c.processes.RLock() // those that start are near
 		for _, v := range far {
-			late := chaosLease/20 + upTo(random, chaosLease/40)
+			late := chaosLease/20 + exclusion.UpTo(random, chaosLease/40)
 			c.did("replies late", "%s %v", v.name, late)
 			for _, p := range v.proxies {
 				p.SetDelay(0, late)
 			}
 		}
 		c.processes.RUnlock()
-		on = c.sleep(chaosLease + upTo(random, 3*chaosLease))
+		on = c.sleep(chaosLease + exclusion.UpTo(random, 3*chaosLease))
 		for _, v := range far {
 			for _, p := range v.proxies {
 				p.SetDelay(0, 0)

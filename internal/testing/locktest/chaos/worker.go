@@ -127,12 +127,12 @@ func chaosErrand(random *rand.Rand, worker int) exclusion.Errand {
 	if worker%4 == 0 {
 		return exclusion.Errand{Key: exclusion.Key(random.IntN(3)), Hold: exclusion.HoldTime(random, chaosLease, 3)}
 	}
-	e := exclusion.Errand{Key: exclusion.Key(3 + random.IntN(16)), Hold: upTo(random, 4*chaosLease)}
+	e := exclusion.Errand{Key: exclusion.Key(3 + random.IntN(16)), Hold: exclusion.UpTo(random, 4*chaosLease)}
 	switch random.IntN(8) {
 	case 0, 1, 2:
-		e.Fixed = (chaosLease - upTo(random, chaosLease/10)).Truncate(time.Millisecond)
+		e.Fixed = (chaosLease - exclusion.UpTo(random, chaosLease/10)).Truncate(time.Millisecond)
 	case 3:
-		e.MaxHold = time.Millisecond + upTo(random, 2*chaosLease)
+		e.MaxHold = time.Millisecond + exclusion.UpTo(random, 2*chaosLease)
 	}
 	return e
 }

@@ -159,8 +159,8 @@ func g9Waiter(c *harness) {
 
 // G10: numbers of one key strictly grow.
 var fenceCases = []testCase{
-	{"G10_NumbersGrow", servers | ofOneHolder | noPermits, locktest.Options{Fencing: true, Lease: 30 * time.Second, Handover: &longTenure, Unguarded: true}, g10Grow},
-	{"G10_OneForEachLease", noPermits, locktest.Options{Fencing: true, Lease: 30 * time.Second}, g10Lease},
+	{"G10_NumbersGrow", servers | ofOneHolder | ofLocks, locktest.Options{Fencing: true, Lease: 30 * time.Second, Handover: &longTenure, Unguarded: true}, g10Grow},
+	{"G10_OneForEachLease", ofLocks, locktest.Options{Fencing: true, Lease: 30 * time.Second}, g10Lease},
 	{"G10_NoneWithoutFencing", anywhere, defaults, g10None},
 }
 

@@ -11,11 +11,11 @@ import (
 )
 
 var handoverCases = []testCase{
-	{"Handover_IsInMemory", servers | ofOneHolder | noPermits, tenured, handoverInMemory},
-	{"Handover_TakesFencesFromTheReserve", servers | ofOneHolder | noPermits, locktest.Options{Handover: &longTenure, Fencing: true}, handoverFences},
+	{"Handover_IsInMemory", servers | ofOneHolder | ofLocks, tenured, handoverInMemory},
+	{"Handover_TakesFencesFromTheReserve", servers | ofOneHolder | ofLocks, locktest.Options{Handover: &longTenure, Fencing: true}, handoverFences},
 	{"Handover_TenureEnds", anywhere, defaults, handoverTenure},
 	{"Handover_NotBeyondTheTenure", ofOneHolder, locktest.Options{Handover: &shortTenure}, handoverTenureOver},
-	{"Handover_Off", servers | ofOneHolder | noPermits, locktest.Options{Handover: &noHandover, Lease: locktest.Long, WaiterTTL: locktest.Long, GrantLease: locktest.Long}, handoverOff},
+	{"Handover_Off", servers | ofOneHolder | ofLocks, locktest.Options{Handover: &noHandover, Lease: locktest.Long, WaiterTTL: locktest.Long, GrantLease: locktest.Long}, handoverOff},
 	{"Handover_LikeToLike", servers | ofOneHolder, tenured, handoverLikeToLike},
 	{"Handover_OldEntriesDoNotTouchTheNextLease", servers | ofOneHolder, tenured, handoverOldEntries},
 	{"Handover_NotAfterANestedCallInDoubt", servers | ofOneHolder, tenured, handoverNotInDoubt},

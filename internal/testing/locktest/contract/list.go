@@ -17,8 +17,8 @@ import (
 
 var listCases = []testCase{
 	{"Locks_OfAPrefix", ofOneHolder, locktest.Options{Lease: locktest.Long}, listPrefix},
-	{"Locks_LeavesOutWhatIsNoLock", servers | noPermits, defaults, listForeign},
-	{"Locks_ManyThatComeAndGo", servers | noPermits, locktest.Options{Lease: locktest.Long}, listMany},
+	{"Locks_LeavesOutWhatIsNoLock", servers | ofLocks, defaults, listForeign},
+	{"Locks_ManyThatComeAndGo", servers | ofLocks, locktest.Options{Lease: locktest.Long}, listMany},
 	{"Locks_EndsWithTheContextAndTheLocker", anywhere, defaults, listEnds},
 	{"Locks_TellsOfAnOutage", ownRedis, defaults, listOutage},
 }

@@ -1,7 +1,6 @@
 package contract
 
 import (
-	"context"
 	"log/slog"
 	"runtime"
 	"slices"
@@ -55,8 +54,7 @@ func observeBlocked(c *harness) {
 	c.T.Cleanup(func() { _ = c.Locker.Close() })
 	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	locktest.Within(c.T, entered)
-	over, cancel := context.WithCancel(c.ctx)
-	cancel()
+	over := locktest.Over(c.ctx)
 	for range calls { // without Redis
 		if _, err := c.Locker.TryLock(over, "k"); err == nil {
 			require.FailNow(c.T, "acquired")

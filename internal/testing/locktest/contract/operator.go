@@ -15,7 +15,7 @@ import (
 
 var operatorCases = []testCase{
 	{"Inspect_TellsWhoHoldsAKey", ownRedis, defaults, inspectHolder},
-	{"Inspect_OfAKeyThatIsNotOurs", servers | noPermits, defaults, inspectForeign},
+	{"Inspect_OfAKeyThatIsNotOurs", servers | ofLocks, defaults, inspectForeign},
 	{"Label_IsShown", servers | ofOneHolder, locktest.Options{Lease: 30 * time.Second, Label: labelled}, labelShown},
 	{"Label_OfTheFirstAttempt", servers | ofOneHolder, locktest.Options{Label: labelled}, labelAtFirst},
 	{"Label_OfACall", ofOneHolder, locktest.Options{Lease: locktest.Long}, labelOfACall},

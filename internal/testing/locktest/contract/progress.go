@@ -15,7 +15,7 @@ import (
 // G1: one holder at a time. G4: each waiter gets on.
 var progressCases = []testCase{
 	{"G1_OneHolderAtATime", ofOneHolder, defaults, g1OneHolder},
-	{"G4_CrashedHolderFreesTheKey", servers | noPermits, defaults, g4Crashed},
+	{"G4_CrashedHolderFreesTheKey", servers | ofLocks, defaults, g4Crashed},
 	{"G4_SubscribesThenTriesAgain", servers | ofOneHolder, locktest.Options{Lease: locktest.Long}, g4SubscribesFirst},
 	{"G4_LooksAgainAfterAReconnect", servers | ofOneHolder, locktest.Options{Lease: locktest.Long}, g4Reconnect},
 	{"G4_ListenersThatDoNothingDelayNobody", servers, locktest.Options{Lease: locktest.Long}, g4Idle},

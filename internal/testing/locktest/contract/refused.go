@@ -22,7 +22,7 @@ var refusedCases = []testCase{
 	{"Refused_Options", anywhere, defaults, refusedOptions},
 	{"Refused_NoClient", servers, defaults, refusedClient},
 	{"F8_AnyBytesAreAKey", ofOneHolder, locktest.Options{Fencing: true}, acceptedKeys},
-	{"Errors_NameTheKey", ofOneHolder | noPermits, defaults, errorsNameTheKey},
+	{"Errors_NameTheKey", ofOneHolder | ofLocks, defaults, errorsNameTheKey},
 }
 
 // A bad key is refused before anything is sent. With a prefix, a key is no more than the end of a

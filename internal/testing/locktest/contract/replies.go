@@ -15,12 +15,12 @@ import (
 // G5: a reply lost on the wire changes nothing.
 var replyCases = []testCase{
 	{"G5_AcquireTwiceCountsOnce", servers | ofOneHolder, defaults, g5Acquire},
-	{"G5_FencedAcquireTwiceCountsOnce", servers | ofOneHolder | noPermits, locktest.Options{Fencing: true}, g5Acquire},
+	{"G5_FencedAcquireTwiceCountsOnce", servers | ofOneHolder | ofLocks, locktest.Options{Fencing: true}, g5Acquire},
 	{"G5_SingleAttemptIsUndone", servers, defaults, g5Single},
 	{"G5_EnterTwiceCountsOnce", servers, defaults, g5Enter},
 	{"G5_LeaveTwiceCountsOnce", servers, defaults, g5Leave},
 	{"G5_ReleaseTwiceReleasesOnce", servers, defaults, g5Release},
-	{"G5_ReleaseAfterALateEnter", servers | noPermits, defaults, g5LateEnter},
+	{"G5_ReleaseAfterALateEnter", servers | ofLocks, defaults, g5LateEnter},
 	{"G5_RenewTwice", servers, locktest.Options{Lease: time.Minute}, g5Renew},
 	{"G5_FixedLeaseIsUndoneForAsLongAsItLasts", servers, locktest.Options{Lease: 300 * time.Millisecond}, g5LongFixed},
 }

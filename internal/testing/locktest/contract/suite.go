@@ -18,29 +18,29 @@ import (
 
 // testCase is a sentence of the public docs, or a guarantee, as a test.
 type testCase struct {
-	name    string
-	where   where
+	name string
+	marks
 	options locktest.Options // of both lockers
 	run     func(c *harness)
 }
 
-// where says which kinds run a case.
-type where uint
+// marks say which kinds run a case. Those that package faults has, too, have its names.
+type marks uint
 
 const (
-	ownRedis    where = 1 << iota // not those with a shared Redis: the case takes the way to Redis away
+	ownRedis    marks = 1 << iota // not those with a shared Redis: the case takes the way to Redis away
 	disturbs                      // not those without servers: the case disturbs the way, changes what Redis has, or looks at calls
 	ofOneHolder                   // not readers: the case keeps a key from a second holder, or hands it on to a waiter
-	noPermits                     // not a semaphore: the case needs fences, locks of Java, a first attempt alone, or waits that send nothing
+	ofLocks                       // not a semaphore: the case needs fences, locks of Java, a first attempt alone, or waits that send nothing
 
-	anywhere where = 0
+	anywhere marks = 0
 	servers        = ownRedis | disturbs
 )
 
 // leftOut reports whether a kind does not run the case.
-func (w where) leftOut(k locktest.Kind) bool {
-	return w&ownRedis != 0 && k.Masters != nil || w&disturbs != 0 && k.Another != nil ||
-		w&ofOneHolder != 0 && k.Shared || w&noPermits != 0 && k.Permits
+func (m marks) leftOut(k locktest.Kind) bool {
+	return m&ownRedis != 0 && k.Masters != nil || m&disturbs != 0 && k.Another != nil ||
+		m&ofOneHolder != 0 && k.Shared || m&ofLocks != 0 && k.Permits
 }
 
 var defaults = locktest.Options{}
@@ -63,7 +63,7 @@ func Run(t *testing.T, on locktest.Place, filters ...func(*testing.T)) {
 	} else {
 		cases = slices.Concat(cases, plainCases)
 	}
-	cases = slices.DeleteFunc(cases, func(c testCase) bool { return c.where.leftOut(k) })
+	cases = slices.DeleteFunc(cases, func(c testCase) bool { return c.leftOut(k) })
 	require.NotEmpty(t, cases)
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -23,8 +23,7 @@ var unlockCases = []testCase{
 }
 
 func unlockOver(c *harness) {
-	over, cancel := context.WithCancel(c.ctx)
-	cancel()
+	over := locktest.Over(c.ctx)
 	outer := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	inner := locktest.Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
 	require.NoError(c.T, inner.Unlock(over))

@@ -15,11 +15,11 @@ var waitCases = []testCase{
 	{"Wait_DeadlineBoundsTheWaitNotTheHold", anywhere, defaults, waitNotHold},
 	{"Wait_TryLockForEndsWithErrNotAcquired", ofOneHolder, defaults, waitLimited},
 	{"Wait_OfZeroIsTryLock", ofOneHolder, defaults, waitZero},
-	{"Wait_TryLockAnswersLocallyWhereItCan", servers | ofOneHolder | noPermits, defaults, waitLocally},
+	{"Wait_TryLockAnswersLocallyWhereItCan", servers | ofOneHolder | ofLocks, defaults, waitLocally},
 	{"Wait_InOrderWithinALocker", ofOneHolder, defaults, waitOrder},
 	{"Wait_TooManyWaiters", ofOneHolder, locktest.Options{MaxWaiters: 2, Lease: locktest.Long, WaiterTTL: locktest.Long}, waitTooMany},
 	{"Wait_TooManyWaitersForTheFirstWaiter", ofOneHolder, locktest.Options{MaxWaiters: 1}, waitTooManyFirst},
-	{"Wait_TooManyWaitersAfterTheFirstAttempt", servers | ofOneHolder | noPermits, locktest.Options{MaxWaiters: 1}, waitTooManyMeanwhile},
+	{"Wait_TooManyWaitersAfterTheFirstAttempt", servers | ofOneHolder | ofLocks, locktest.Options{MaxWaiters: 1}, waitTooManyMeanwhile},
 	{"Wait_RidesOutAnOutage", servers, locktest.Options{Lease: 10 * time.Second, MaxLease: 10 * time.Second, MaxOutage: &longOutage}, waitOutage},
 	{"Wait_MaxOutage", ownRedis, locktest.Options{MaxOutage: &shortOutage}, waitMaxOutage},
 	{"Wait_MaxOutageIsOneLeaseByDefault", ownRedis, locktest.Options{Lease: shortOutage, MaxLease: shortOutage}, waitMaxOutage},
@@ -227,7 +227,7 @@ func waitRefused(c *harness) {
 // plainCases are the promises of lock kinds with racing clients only.
 var plainCases = []testCase{
 	{"Wait_CostsNoCommand", servers | ofOneHolder, defaults, waitCosts},
-	{"Wait_InOrderBehindTheFirstAttempt", servers | noPermits, defaults, waitOrderFirst},
+	{"Wait_InOrderBehindTheFirstAttempt", servers | ofLocks, defaults, waitOrderFirst},
 }
 
 // A wait costs a subscription and a fixed number of probes, however many waiters there are.

@@ -172,13 +172,13 @@ func (c *campaign) suffer(length time.Duration) {
 	for _, v := range c.all {
 		work.Go(func() { v.suffer(end) })
 	}
-	for time.Sleep(upTo(c.random, c.site.pace)); time.Now().Before(end); time.Sleep(upTo(c.random, c.site.pace)) {
+	for time.Sleep(UpTo(c.random, c.site.pace)); time.Now().Before(end); time.Sleep(UpTo(c.random, c.site.pace)) {
 		if len(c.next) == 0 { // dealt like cards, so that a run of some length has each
 			c.next = c.random.Perm(len(c.site.faults))
 		}
 		f := c.site.faults[c.next[0]]
 		c.next = c.next[1:]
-		f.do(upTo(c.random, 2*c.site.beat))
+		f.do(UpTo(c.random, 2*c.site.beat))
 		c.faults[f.name]++
 		c.watch.settled()
 	}
@@ -281,14 +281,15 @@ func (v *victim) suffer(end time.Time) {
 	cut := fault{"cut", func(time.Duration) { v.ways.Cut() }} // takes no time
 	kinds := []fault{cut, cut, cut, cut, {"kill", v.kill}, {"pause", v.pause}}
 	for time.Now().Before(end) {
-		time.Sleep(upTo(v.random, v.beat))
+		time.Sleep(UpTo(v.random, v.beat))
 		kind := kinds[v.random.IntN(len(kinds))]
-		kind.do(upTo(v.random, 2*v.beat))
+		kind.do(UpTo(v.random, 2*v.beat))
 		v.faults[kind.name]++
 	}
 }
 
-func upTo(random *rand.Rand, most time.Duration) time.Duration {
+// UpTo is a random time.
+func UpTo(random *rand.Rand, most time.Duration) time.Duration {
 	return time.Duration(random.Int64N(int64(most)))
 }
 

@@ -216,10 +216,3 @@ func startLeast(t *testing.T, k locktest.Kind, without ...string) locktest.Topol
 }
 
 func ptr[T any](v T) *T { return &v }
-
-// over is a context that has ended.
-func over() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}

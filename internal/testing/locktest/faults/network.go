@@ -51,7 +51,7 @@ func testPartition(t *testing.T, k locktest.Kind, reset bool) {
 		p.Cut()
 	}
 
-	err := left.Unlock(over())
+	err := left.Unlock(locktest.Over(context.Background()))
 	locktest.RequireSentinel(t, err, holdfast.ErrUnknown)
 	require.ErrorIs(t, err, context.Canceled)
 
@@ -193,7 +193,7 @@ func testNestedWhileHanging(t *testing.T, k locktest.Kind) {
 		want error
 		make func() error
 	}{
-		{holdfast.ErrUnknown, func() error { return inner.Unlock(over()) }},
+		{holdfast.ErrUnknown, func() error { return inner.Unlock(locktest.Over(context.Background())) }},
 		{holdfast.ErrUnavailable, func() error { return locktest.ErrOf(r.Locker.TryLock(ctx, "k")) }},
 		{holdfast.ErrUnavailable, func() error { return locktest.ErrOf(r.Locker.Lock(ctx, "k")) }},
 		{holdfast.ErrUnavailable, func() error { return locktest.ErrOf(r.Locker.TryLockFor(ctx, "k", time.Hour)) }},

@@ -213,7 +213,7 @@ func testOutage(t *testing.T, k locktest.Kind, o outage) {
 		})
 	}
 
-	err := held.Unlock(over())
+	err := held.Unlock(locktest.Over(context.Background()))
 	if !o.releases {
 		locktest.RequireSentinel(t, err, holdfast.ErrUnknown)
 		require.ErrorIs(t, err, context.Canceled)

@@ -6,13 +6,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/testing/locktest"
 	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 // call makes a call on the real server, and returns the reply in the model's terms.
 func (r *modelReal) call(q modelRequest) (reply modelReply) {
-	ctx, f, names := r.context(), r.fairs[q.client], r.owners(q.owners[:])
+	ctx, f, names := locktest.Bounded(r.t), r.fairs[q.client], r.owners(q.owners[:])
 	var err error
 	switch q.kind {
 	case modelAcquire:

@@ -1,7 +1,6 @@
 package fair_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/testing/locktest"
 	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
@@ -79,12 +79,6 @@ func (r *modelReal) number(name string) (o modelOwner) {
 	return o
 }
 
-func (r *modelReal) context() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), redistest.Patience)
-	r.t.Cleanup(cancel)
-	return ctx
-}
-
 // begin goes on with another key, to whose inboxes nobody listens.
 func (r *modelReal) begin(key string) {
 	r.key, r.fence, r.listens = key, 0, [modelClients]bool{}
@@ -98,7 +92,7 @@ func (r *modelReal) listen(c int8) {
 	if r.listens[c] {
 		cmd = r.subscriber.B().Subscribe().Channel(inbox).Build()
 	}
-	require.NoError(r.t, r.subscriber.Do(r.context(), cmd).Error())
+	require.NoError(r.t, r.subscriber.Do(locktest.Bounded(r.t), cmd).Error())
 }
 
 // end ends what the walk's last key began.
@@ -116,16 +110,13 @@ func (r *modelReal) message(m modelMessage) modelMessage {
 	if m.to == modelNobody {
 		return m
 	}
-	select {
-	case reply := <-r.heard:
-		g, ok := wire.ParseGrant(r.key, reply.Message)
-		require.True(r.t, ok, reply.Message)
-		for c := range r.fairs {
-			if reply.Channel == r.fairs[c].Inbox(r.key) {
-				return modelMessage{int8(c), r.grant(g)}
-			}
+	reply := locktest.Within(r.t, r.heard)
+	g, ok := wire.ParseGrant(r.key, reply.Message)
+	require.True(r.t, ok, reply.Message)
+	for c := range r.fairs {
+		if reply.Channel == r.fairs[c].Inbox(r.key) {
+			return modelMessage{int8(c), r.grant(g)}
 		}
-	case <-time.After(redistest.Patience):
 	}
 	require.Fail(r.t, "no message in an inbox of the key")
 	return m

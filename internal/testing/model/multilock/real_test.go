@@ -1,7 +1,6 @@
 package multilock_test
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/testing/locktest"
 	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/watchdog"
@@ -39,12 +39,6 @@ func newModelReal(t *testing.T, x *modelRules) *modelReal {
 	return &modelReal{t: t, rules: x, server: s, redis: wire.NewRedis(s.Client(t), wire.RedisSettings{})}
 }
 
-func (r *modelReal) context() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), redistest.Patience)
-	r.t.Cleanup(cancel)
-	return ctx
-}
-
 // begin empties the server under a new replication ID.
 func (r *modelReal) begin() {
 	r.votes, r.seen = [modelClients]*wire.Vote{}, [modelClients]string{}
@@ -69,7 +63,7 @@ func (r *modelReal) deployment(c int8) wire.Deployment {
 func (r *modelReal) look(how modelLooking, c int8) (vote, marked bool) {
 	r.incarnations++
 	kinds := [...]wire.CheckMode{wire.Observe, wire.Mark, wire.Activate}
-	reply := redistest.Must(r.redis.CheckNode(r.context(), kinds[how], fmt.Sprintf("%032x", r.incarnations), r.deployment(c), r.seen[c]))(r.t)
+	reply := locktest.Must(r.redis.CheckNode(locktest.Bounded(r.t), kinds[how], fmt.Sprintf("%032x", r.incarnations), r.deployment(c), r.seen[c]))(r.t)
 	if how == modelMark {
 		r.seen[c] = reply.Incarnation
 	}
@@ -83,7 +77,7 @@ func (r *modelReal) look(how modelLooking, c int8) (vote, marked bool) {
 func (r *modelReal) acquire(c int8, o modelOwner, plain bool) (says modelSays, fence int64) {
 	replies := make([]wire.NodeReply, 1)
 	asks := []wire.AcquireRequest{{Key: modelKey, Owner: r.owner(o), Lease: r.lease(o)}}
-	require.NoError(r.t, r.redis.AcquireVoted(r.context(), r.votes[c], !plain, asks, replies))
+	require.NoError(r.t, r.redis.AcquireVoted(locktest.Bounded(r.t), r.votes[c], !plain, asks, replies))
 	b := replies[0]
 	require.NoError(r.t, b.Err)
 	switch {
@@ -99,7 +93,7 @@ func (r *modelReal) acquire(c int8, o modelOwner, plain bool) (says modelSays, f
 
 func (r *modelReal) renew(c int8, o modelOwner) (ours, counts bool) {
 	answers := make([]watchdog.Answer, 1)
-	counts = redistest.Must(r.redis.RenewVoted(r.context(), r.votes[c], r.lease(o), []string{modelKey}, []string{r.owner(o)}, make([]wire.Entries, 1), answers))(r.t)
+	counts = locktest.Must(r.redis.RenewVoted(locktest.Bounded(r.t), r.votes[c], r.lease(o), []string{modelKey}, []string{r.owner(o)}, make([]wire.Entries, 1), answers))(r.t)
 	return answers[0] == watchdog.Renewed, counts && r.votes[c] != nil
 }
 
@@ -110,29 +104,29 @@ func (r *modelReal) end(o modelOwner, stone bool, last int64, tell bool) (ours b
 		{Key: "another", Owner: "none", Notify: true, LastFence: 1},
 	}[:1+r.incarnations%2]
 	ends := make([]wire.Result[wire.ReleaseReply], len(asks))
-	require.NoError(r.t, r.redis.ReleaseEach(r.context(), asks, ends))
+	require.NoError(r.t, r.redis.ReleaseEach(locktest.Bounded(r.t), asks, ends))
 	require.NoError(r.t, ends[0].Err)
 	return ends[0].Value.Ours
 }
 
 func (r *modelReal) writeFence(o modelOwner, last int64) (ours bool) {
-	return redistest.Must(r.redis.WriteFence(r.context(), modelKey, r.owner(o), last, time.Hour))(r.t)
+	return locktest.Must(r.redis.WriteFence(locktest.Bounded(r.t), modelKey, r.owner(o), last, time.Hour))(r.t)
 }
 
 func (r *modelReal) force() (was bool) {
-	return redistest.Must(r.redis.ForceRelease(r.context(), modelKey))(r.t)
+	return locktest.Must(r.redis.ForceRelease(locktest.Bounded(r.t), modelKey))(r.t)
 }
 
 // counter is the fence counter; 0 if there is none.
 func (r *modelReal) counter() int64 {
-	text := redistest.Must(r.do("EVAL", "return redis.call('GET', 'redisson_lock_token:{"+modelKey+"}') or '0'", "0").ToString())(r.t)
-	return redistest.Must(strconv.ParseInt(text, 10, 64))(r.t)
+	text := locktest.Must(r.do("EVAL", "return redis.call('GET', 'redisson_lock_token:{"+modelKey+"}') or '0'", "0").ToString())(r.t)
+	return locktest.Must(strconv.ParseInt(text, 10, 64))(r.t)
 }
 
 // restart returns when the client has noticed: its old connections fail once each.
 func (r *modelReal) restart() {
 	r.server.Restart()
-	ctx := r.context()
+	ctx := locktest.Bounded(r.t)
 	for ctx.Err() == nil {
 		_, err := r.redis.CheckNode(ctx, wire.Observe, "0", r.deployment(0), "")
 		if err == nil && r.redis.Ping(ctx) == nil {
@@ -145,9 +139,9 @@ func (r *modelReal) restart() {
 // sync keeps all keys as they are now.
 func (r *modelReal) sync() {
 	r.replica = map[string]string{}
-	keys := redistest.Must(r.do("KEYS", "*").AsStrSlice())(r.t)
+	keys := locktest.Must(r.do("KEYS", "*").AsStrSlice())(r.t)
 	for _, key := range keys {
-		r.replica[key] = redistest.Must(r.do("DUMP", key).ToString())(r.t)
+		r.replica[key] = locktest.Must(r.do("DUMP", key).ToString())(r.t)
 	}
 }
 
@@ -177,20 +171,20 @@ func (r *modelReal) copied(longest, size int8) {
 // state is what the server remembers, in the model's terms; of the marker only
 // whether it gives a vote (1), does not (2), or is not there.
 func (r *modelReal) state() (d modelData) {
-	holders := redistest.Must(r.do("HKEYS", modelKey).AsStrSlice())(r.t)
+	holders := locktest.Must(r.do("HKEYS", modelKey).AsStrSlice())(r.t)
 	require.LessOrEqual(r.t, len(holders), 1)
 	for o := modelOwner(1); o <= modelOwners; o++ {
 		if len(holders) == 1 && holders[0] == r.owner(o) {
 			d.holder = o
 		}
-		n := redistest.Must(r.do("EXISTS", "holdfast_gone:{"+modelKey+"}:"+r.owner(o)).AsInt64())(r.t)
+		n := locktest.Must(r.do("EXISTS", "holdfast_gone:{"+modelKey+"}:"+r.owner(o)).AsInt64())(r.t)
 		d.stones |= uint8(n) << o
 	}
-	left := redistest.Must(r.do("PTTL", modelKey).AsInt64())(r.t)
+	left := locktest.Must(r.do("PTTL", modelKey).AsInt64())(r.t)
 	if left > 0 {
 		d.left = int8((time.Duration(left)*time.Millisecond + modelTickTime - 1) / modelTickTime)
 	}
-	reply := redistest.Must(r.redis.CheckNode(r.context(), wire.Observe, "0", r.deployment(0), ""))(r.t)
+	reply := locktest.Must(r.redis.CheckNode(locktest.Bounded(r.t), wire.Observe, "0", r.deployment(0), ""))(r.t)
 	d.most, d.size = int8(reply.MaxLease/modelTickTime), int8(reply.Nodes)
 	switch {
 	case reply.Remaining == 0:
