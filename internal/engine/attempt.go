@@ -121,7 +121,7 @@ func (e *Engine) Adopt(k *Key, a Attempt, w *Waiter) *holdfast.Lease {
 		e.backend.Abandoned(k.Name, h.Owner)
 		return nil
 	case k.closed, // Close has run
-		k.Held() && !e.ManyHolds: // in a queue: Redis has since granted the key to another waiter here
+		k.Held() && e.Holds == OneHold: // in a queue: Redis has since granted the key to another waiter here
 		e.Undo(h.Orphan())
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 
 // await sleeps until the wait ends. It calls Redis only to confirm a grant. Its frame is
 // small: the stack of a waiting goroutine costs more than the waiter itself.
-func (e *Engine) await(ctx context.Context, k *Key, w *Waiter) (*holdfast.Lease, error) {
+func (e *Engine) await(ctx context.Context, w *Waiter) (*holdfast.Lease, error) {
 	for {
 		var got result
 		if ctx.Done() == nil && w.places == nil { // nothing else can come; a select takes twice as long
@@ -19,54 +19,55 @@ func (e *Engine) await(ctx context.Context, k *Key, w *Waiter) (*holdfast.Lease,
 			select {
 			case got = <-w.ready:
 			case place := <-w.places:
-				e.onPlace(ctx, k, w, place)
+				e.onPlace(ctx, w, place)
 				continue
 			case <-ctx.Done():
-				e.logLongWait(k, w)
-				return e.endWait(ctx, k, w)
+				e.logLongWait(w)
+				return e.endWait(ctx, w)
 			}
 		}
-		e.logLongWait(k, w)
+		e.logLongWait(w)
 		if got.granted != nil {
-			lease, waits, err := got.granted.Confirm(ctx, w)
+			var waits bool
+			got.lease, waits, got.err = got.granted.Confirm(ctx, w)
 			e.Calls.End()
 			if waits {
 				continue
 			}
-			if lease != nil {
-				lease, err = e.handOut(ctx, lease)
+			if got.lease != nil {
+				got.lease, got.err = e.unlockIfOver(ctx, got.lease)
 			}
-			got.lease, got.err = lease, err
 		}
-		e.pool.put(w)
+		e.putBack(w)
 		return got.lease, got.err
 	}
 }
 
-func (e *Engine) logLongWait(k *Key, w *Waiter) {
+func (e *Engine) logLongWait(w *Waiter) {
 	if !e.Logger.Enabled(context.Background(), slog.LevelDebug) {
 		return
 	}
 	if d := e.Calls.Now() - w.Since; d > e.Lease {
-		e.Logger.Debug("holdfast: waited for longer than a lease", "key", errs.Quote(e.KeyOf(k.Name)), "waited", d)
+		e.Logger.Debug("holdfast: waited for longer than a lease", "key", errs.Quote(e.KeyOf(w.key.Name)), "waited", d)
 	}
 }
 
 // endWait removes a waiter whose context has ended, or whose OnPlace has panicked. A lease that
 // it has got by then goes to the next waiter.
-func (e *Engine) endWait(ctx context.Context, k *Key, w *Waiter) (*holdfast.Lease, error) {
+func (e *Engine) endWait(ctx context.Context, w *Waiter) (*holdfast.Lease, error) {
+	k := w.key
 	k.Lock()
-	if w.waiting {
+	if w.waiting() {
 		err := e.discipline.WaitError(k, w)
 		k.Remove(w)
 		e.discipline.WaiterLeft(k, w)
 		k.Unlock()
-		e.pool.put(w)
+		e.putBack(w)
 		return nil, errs.WithWait(ctx, err)
 	}
 	k.Unlock()
 	got := <-w.ready
-	e.pool.put(w)
+	e.putBack(w)
 	switch {
 	case got.err != nil:
 		return nil, got.err
@@ -79,9 +80,9 @@ func (e *Engine) endWait(ctx context.Context, k *Key, w *Waiter) (*holdfast.Leas
 	return nil, errs.WithWait(ctx, holdfast.ErrNotAcquired)
 }
 
-// handOut returns a lease to its caller. If ctx has ended, the caller may be gone: the lease is
+// unlockIfOver returns a lease to its caller. If ctx has ended, the caller may be gone: the lease is
 // unlocked in the background.
-func (e *Engine) handOut(ctx context.Context, lease *holdfast.Lease) (*holdfast.Lease, error) {
+func (e *Engine) unlockIfOver(ctx context.Context, lease *holdfast.Lease) (*holdfast.Lease, error) {
 	if ctx.Err() == nil {
 		return lease, nil
 	}
@@ -97,11 +98,11 @@ func (e *Engine) unlockLater(lease *holdfast.Lease) {
 
 // onPlace runs the function of a waiter. If that panics or ends its goroutine, the call
 // ends and gives up its place.
-func (e *Engine) onPlace(ctx context.Context, k *Key, w *Waiter, place int) {
+func (e *Engine) onPlace(ctx context.Context, w *Waiter, place int) {
 	ended := true
 	defer func() {
 		if ended {
-			_, _ = e.endWait(ctx, k, w)
+			_, _ = e.endWait(ctx, w)
 		}
 	}()
 	w.onPlace(place)

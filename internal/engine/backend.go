@@ -47,7 +47,7 @@ type AcquiresAll interface {
 	AcquireAll(ctx context.Context, names, owners []string, lease time.Duration) (ok bool, err error)
 }
 
-// ReaderBackend is what the [Backend] of readers has besides; their engine has [Config.SharedHolds].
+// ReaderBackend is what the [Backend] of readers has besides; their engine has [SharedHolds].
 type ReaderBackend interface {
 	// AcquireBeside makes owner a reader beside writer, its caller.
 	AcquireBeside(ctx context.Context, name, owner, writer string, lease time.Duration) (wire.AcquireReply, error)

@@ -19,8 +19,8 @@ type Discipline interface {
 
 	// Join: w has become the last waiter. If it returns a ticket, w enters by itself.
 	Join(k *Key, w *Waiter) Ticket
-	// JoinFirst: w, whose first attempt did not succeed, has become the first waiter. With
-	// Config.ManyHolds, it may stand behind others that began theirs before.
+	// JoinFirst: w, whose first attempt did not succeed, has become the first waiter. Unless a
+	// key has one hold, w may stand behind others that began theirs before.
 	JoinFirst(k *Key, w *Waiter, a Attempt)
 	// WaiterLeft: the wait of w has ended without the key.
 	WaiterLeft(k *Key, w *Waiter)

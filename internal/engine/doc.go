@@ -27,13 +27,13 @@
 // the key: they race with other processes (package racing), or stand in a queue in Redis (package
 // queueing). What these keep for a key, a waiter and a hold is opaque to the engine.
 //
-// A key has one hold. With [Config.ManyHolds], as for semaphores and readers, it has as many as Redis
-// grants. There a caller makes a first attempt unless others wait here, and the discipline serves
+// A key has one hold. With [ManyHolds], as for semaphores, or [SharedHolds], as for readers, it has as many
+// as Redis grants. There a caller makes a first attempt unless others wait here, and the discipline serves
 // waiters also while the key is held here.
 //
 // # How a reader acquires
 //
-// With [Config.SharedHolds], a hold may have several sections at the same time: those of readers. [Pair]
+// With [SharedHolds], a hold may have several sections at the same time: those of readers. [Pair]
 // joins their engine with that of the writers of the same keys. share.go and pair.go say what a reader's
 // Lock does in addition to any other; CONTRIBUTING.md has its path.
 //

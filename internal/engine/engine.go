@@ -18,10 +18,18 @@ type Config struct {
 	LockerID          string        // with which its owners begin
 	MaxLease          time.Duration // of the leases of a deployment; 0: no limit
 	OwnerSuffix       string        // ends the owners of the locker
-	SharedHolds       bool          // a hold may serve several sections at the same time; with ManyHolds
-	ManyHolds         bool          // a key may have several holds here at the same time; Redis decides how many
+	Holds             Holds         // that a key may have here
 	Places            bool          // waiters have places among those of all processes; set by the discipline
 }
+
+// Holds says how many holds a key may have here at the same time, and how many sections a hold.
+type Holds int8
+
+const (
+	OneHold     Holds = iota // one hold, with one section at a time
+	ManyHolds                // as many holds as Redis grants
+	SharedHolds              // as many holds as Redis grants, each with any number of sections
+)
 
 // Engine manages all keys of one locker. Safe for concurrent use.
 type Engine struct {
@@ -36,8 +44,8 @@ type Engine struct {
 	stripes    [Stripes]stripe // by hash of the key's name
 	owners     atomic.Uint64
 	watchdogs  watchdogs
-	undoings   sync.Map // by {server, refused}: *undoing
-	pool       waiterPool
+	undoings   sync.Map      // by {server, refused}: *undoing
+	pool       sync.Pool     // of waiters, for use again. Each engine has its own: a channel that was made in a bubble of testing/synctest must not be used in another
 	rtt        calls.Average // time of an acquire's round trip
 	warned     *sync.Once    // of warnOfEviction; immutable
 	closing    atomic.Bool

@@ -22,7 +22,7 @@ import (
 // The key's mutex is held. The caller unlocks it, which notifies the listeners of the old section. Then it sends
 // the lease of the new one to w. now is the time, by Calls.Now, that the caller has read.
 func (e *Engine) handover(k *Key, h *Hold, now time.Duration) (w *Waiter, s *section) {
-	if e.SharedHolds || h.pinned || !h.isDefault && !planted.HandoverAny || now-h.granted >= e.LocalHandover || !h.fences().ready(e.Calls, h.granted) {
+	if e.Holds == SharedHolds || h.pinned || !h.isDefault && !planted.HandoverAny || now-h.granted >= e.LocalHandover || !h.fences().ready(e.Calls, h.granted) {
 		return nil, nil
 	}
 	if w = e.discipline.Next(k, h); w == nil {
@@ -37,7 +37,7 @@ func (e *Engine) handover(k *Key, h *Hold, now time.Duration) (w *Waiter, s *sec
 // FencesToReserve is how many fences an attempt for a waiter reserves. Sections that share a hold share
 // its number.
 func (e *Engine) FencesToReserve(t Terms) int64 {
-	if !t.Default() || e.SharedHolds {
+	if !t.Default() || e.Holds == SharedHolds {
 		return 1
 	}
 	return e.TenureFences()

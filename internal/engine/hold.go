@@ -39,8 +39,8 @@ type Hold struct {
 type extras struct {
 	label       *string               // of the call that got the hold; nil: that of the locker; immutable
 	fences      fences                // zero without fencing
-	sections    map[*section]struct{} // those that live, with Config.SharedHolds; otherwise nil; guarded by the stripe's mutex
-	tenureBegan time.Duration         // of the current one, by Calls.Now, with Config.SharedHolds; guarded by the stripe's mutex
+	sections    map[*section]struct{} // those that live, with SharedHolds; otherwise nil; guarded by the stripe's mutex
+	tenureBegan time.Duration         // of the current one, by Calls.Now, with SharedHolds; guarded by the stripe's mutex
 	state       any                   // of the discipline; immutable
 	due         atomic.Int64          // of the next renewal, by Calls.Now; only for the observer
 }
@@ -56,10 +56,10 @@ func (h *Hold) State() any { return h.extras.state }
 func (e *Engine) NewHold(k *Key, owner string, t Terms, start time.Time, a wire.AcquireReply, state any) *Hold {
 	h := &Hold{Key: k, Owner: owner, granted: e.Calls.Now(), extras: &noExtras, isDefault: t.Default()}
 	h.late = h.granted-e.Calls.At(start) > time.Second
-	if e.SharedHolds || a.Fence != 0 || state != nil || e.observer != nil || t.Label != nil {
+	if e.Holds == SharedHolds || a.Fence != 0 || state != nil || e.observer != nil || t.Label != nil {
 		h.extras = &extras{label: t.Label, fences: fences{first: a.Fence, current: a.Fence, last: a.FenceEnd}, state: state}
 	}
-	if e.SharedHolds {
+	if e.Holds == SharedHolds {
 		h.extras.sections, h.extras.tenureBegan = make(map[*section]struct{}, 1), h.granted
 	}
 	if e.observer != nil {

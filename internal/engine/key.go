@@ -79,7 +79,7 @@ func (k *Key) Closed() bool { return k.closed }
 // Stripe is the index of the stripe of the key, which a hash of its name chooses.
 func (k *Key) Stripe() int { return k.index }
 
-// holds yields the holds of the key, the newest first. A kind without Config.ManyHolds has at most
+// holds yields the holds of the key, the newest first. With [OneHold], there is at most
 // one. The caller may forget the hold that it gets.
 func (k *Key) holds() iter.Seq[*Hold] {
 	return func(yield func(*Hold) bool) {

@@ -81,7 +81,7 @@ func TestAHoldThatEndsBeforeItIsAdopted(t *testing.T) {
 func several(t *testing.T) (*Engine, func(k *Key, owner string) *Hold) {
 	c, err := Configure("test", "New", nil, nil)
 	require.NoError(t, errors.Join(err, c.Check()))
-	c.ManyHolds = true
+	c.Holds = ManyHolds
 	o := obedient{calls: calls.New(time.Minute, nil), released: make(chan string, 10)}
 	e := New(o, obedientDiscipline{o}, c)
 	t.Cleanup(func() { require.NoError(t, e.Close()) })

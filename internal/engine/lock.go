@@ -44,78 +44,74 @@ func (e *Engine) TryLockFor(ctx context.Context, key string, wait time.Duration,
 	return e.lock(ctx, key, wait, opts)
 }
 
+// request is what a caller asks for.
+type request struct {
+	Terms
+	name    string        // of the key
+	wait    time.Duration // at most; 0: one attempt; negative: without limit
+	onPlace func(int)     // nil: nobody asks for the place
+}
+
 // lock waits at most the given time; negative: as the options say, or without limit.
 func (e *Engine) lock(ctx context.Context, key string, wait time.Duration, opts []holdfast.LockOption) (lease *holdfast.Lease, err error) {
 	began := e.observer.now()
-	var opt holdfast.LockOptions
-	name, t, err := e.terms(ctx, key, opts, &opt)
-	switch {
-	case err != nil || opt.WaitAtMost == nil:
-	case wait < 0:
-		wait = *opt.WaitAtMost
-	default:
-		err = errs.ErrWaits
+	defer func() {
+		err = errs.Of("lock", key, err)
+		e.observer.failed(key, err, began)
+	}()
+	r, err := e.newRequest(key, wait, opts)
+	if err != nil {
+		return nil, err
 	}
-	if err == nil && wait > 0 {
-		limited, cancel := context.WithTimeoutCause(ctx, wait, errs.ErrWaitOver)
+	if r.wait > 0 {
+		limited, cancel := context.WithTimeoutCause(ctx, r.wait, errs.ErrWaitOver)
 		defer cancel()
 		ctx = limited
 	}
-	var k *Key
-	var w *Waiter
-	if err == nil {
-		lease, k, w, err = e.tryOrWait(ctx, name, t, opt.OnPlace, wait != 0)
-	}
+	lease, w, err := e.tryOrWait(ctx, &r)
 	if w != nil {
-		lease, err = e.await(ctx, k, w)
+		lease, err = e.await(ctx, w)
 	}
-	if lease != nil && t.Label != nil {
-		e.showLabel(ctx, name, lease)
+	if lease != nil && r.Label != nil {
+		e.showLabel(ctx, lease)
 	}
-	err = errs.Of("lock", key, err)
-	e.observer.failed(key, err, began)
 	return lease, err
 }
 
-// With Config.ManyHolds, a caller that may wait makes no first attempt while maxAtOnce calls for the
-// key are under way: a crowd must not ask for what only a few can get.
-const maxAtOnce = 256
-
 // tryOrWait re-enters a lease, shares a hold or makes the first attempt. If the caller must wait, it
-// returns a waiter, for await: so the frame of tryOrWait is gone during the wait.
-func (e *Engine) tryOrWait(ctx context.Context, name string, t Terms, onPlace func(int), wait bool) (lease *holdfast.Lease, k *Key, w *Waiter, err error) {
+// returns a waiter in place of a lease or an error.
+func (e *Engine) tryOrWait(ctx context.Context, r *request) (lease *holdfast.Lease, w *Waiter, err error) {
 	if ctx.Err() != nil {
-		return nil, nil, nil, errs.DoneBefore(ctx)
+		return nil, nil, errs.DoneBefore(ctx)
 	}
-	if lease, err = e.nested(ctx, name, t, wait); lease != nil || err != nil {
-		return lease, nil, nil, err
+	e.warned.Do(e.warnOfEviction)
+	if lease, err = e.nested(ctx, r); lease != nil || err != nil {
+		return lease, nil, err
 	}
-	st := e.stripeOf(name)
+	st := e.stripeOf(r.name)
 	st.Lock()
-	k = st.keys[name]
-	if lease = k.share(t); lease != nil {
+	k := st.keys[r.name]
+	if lease = k.share(r.Terms); lease != nil {
 		st.Unlock()
-		lease, err = e.handOut(ctx, lease)
-		return lease, nil, nil, err
+		return lease, nil, nil
 	}
 	var ticket Ticket
 	switch {
 	case st.closed:
 		err = holdfast.ErrClosed
-	case e.mayAttempt(k, t, wait):
-		k = e.beginCall(st, name)
-		if e.SharedHolds && t.Default() {
+	case e.mayAttempt(k, r):
+		k = e.beginCall(st, r.name)
+		if e.shares(r.Terms) {
 			k.sharedAttempts++
 		}
 		st.Unlock()
-		lease, w, err = e.firstAttempt(ctx, k, t, onPlace, wait)
-		return lease, k, w, err
-	case !wait:
+		return e.firstAttempt(ctx, k, r)
+	case r.wait == 0:
 		err = e.discipline.WaitError(k, nil)
 	case k.full():
 		err = holdfast.ErrTooManyWaiters
 	default:
-		w = e.pool.get(t, onPlace, e.Calls.Now())
+		w = e.newWaiter(k, r, e.Calls.Now())
 		k.Push(w)
 		ticket = e.discipline.Join(k, w)
 	}
@@ -123,52 +119,50 @@ func (e *Engine) tryOrWait(ctx context.Context, name string, t Terms, onPlace fu
 	if ticket != nil {
 		ticket.Enter(ctx)
 	}
-	return nil, k, w, err
+	return nil, w, err
 }
+
+// With several holds of a key, a caller that may wait makes no first attempt while maxAtOnce calls for the
+// key are under way: a crowd must not ask for what only a few can get.
+const maxAtOnce = 256
 
 // mayAttempt reports whether a caller makes an attempt of its own. The mutex of the key's stripe is held;
 // k may be nil.
-func (e *Engine) mayAttempt(k *Key, t Terms, wait bool) bool {
+func (e *Engine) mayAttempt(k *Key, r *request) bool {
+	waits := r.wait != 0
 	switch {
-	case k == nil, !wait && k.Idle(): // nobody here has it or wants it
+	case k == nil, !waits && k.Idle(): // nobody here has it or wants it
 		return true
-	case e.SharedHolds && !wait: // a reader that does not wait asks in any case
+	case e.Holds == SharedHolds && !waits: // a reader that does not wait asks in any case
 		return true
-	case !e.ManyHolds || k.FirstWaiter() != nil: // those that wait here come first
+	case e.Holds == OneHold || k.FirstWaiter() != nil: // those that wait here come first
 		return false
 	}
-	return !wait || k.calls < maxAtOnce && !k.hasSharedAttempt(t)
+	return !waits || k.calls < maxAtOnce && !(k.sharedAttempts > 0 && r.Default()) // one that succeeds serves this caller, too
 }
 
-// hasSharedAttempt reports whether a first attempt is under way that serves a waiter with these terms
-// too, if it succeeds. The key's mutex is held.
-func (k *Key) hasSharedAttempt(t Terms) bool { return k.sharedAttempts > 0 && t.Default() }
-
 // firstAttempt makes the first attempt for a key on the caller's goroutine, which saves an uncontended
-// lock a fifth of its time. The caller found nobody here; with Config.ManyHolds, nobody who waits. A
-// reader that does not wait makes it in any case. If the caller must wait, firstAttempt returns its
-// waiter.
-func (e *Engine) firstAttempt(ctx context.Context, k *Key, t Terms, onPlace func(int), wait bool) (*holdfast.Lease, *Waiter, error) {
+// lock a fifth of its time. The caller found nobody here; where a key may have several holds, nobody who
+// waits. A reader that does not wait makes it in any case. The results are those of tryOrWait.
+func (e *Engine) firstAttempt(ctx context.Context, k *Key, r *request) (lease *holdfast.Lease, w *Waiter, err error) {
 	defer e.Calls.End()
 	bounded, done := e.Calls.ContextFor(ctx)
-	lease, a := e.shareAgain(bounded, k, t), Attempt{}
-	if lease == nil {
-		a = e.Try(bounded, k, t, 1)
+	var a Attempt
+	if lease = e.shareAgain(bounded, k, r.Terms); lease == nil {
+		a = e.Try(bounded, k, r.Terms, 1)
 	}
 	done()
 
 	k.Lock()
-	if k.hasSharedAttempt(t) {
+	if e.shares(r.Terms) {
 		k.sharedAttempts--
 	}
 	if lease == nil {
 		lease = e.Adopt(k, a, nil)
 	}
-	var w *Waiter
-	var err error
 	if lease == nil {
-		if err = e.whyNotWait(ctx, k, a, wait); err == nil {
-			w = e.pool.get(t, onPlace, e.Calls.At(a.Start))
+		if err = e.whyNotWait(ctx, k, r, a); err == nil {
+			w = e.newWaiter(k, r, e.Calls.At(a.Start))
 			k.pushEarly(w)
 			e.discipline.JoinFirst(k, w, a)
 		} else {
@@ -178,23 +172,46 @@ func (e *Engine) firstAttempt(ctx context.Context, k *Key, t Terms, onPlace func
 	k.EndCall()
 	k.Unlock()
 	if lease != nil {
-		lease, err = e.handOut(ctx, lease)
+		lease, err = e.unlockIfOver(ctx, lease)
 	}
 	return lease, w, err
 }
 
 // whyNotWait says why the caller of a failed first attempt does not wait; nil: it waits. The
 // key's mutex is held.
-func (e *Engine) whyNotWait(ctx context.Context, k *Key, a Attempt, wait bool) error {
+func (e *Engine) whyNotWait(ctx context.Context, k *Key, r *request, a Attempt) error {
 	switch {
 	case ctx.Err() != nil:
 		return errs.WithWait(ctx, a.Failure())
 	case k.closed:
 		return holdfast.ErrClosed
-	case !wait, wire.OutcomeOf(a.Err).Final(), a.Err != nil && *e.MaxOutage == 0:
+	case r.wait == 0, wire.OutcomeOf(a.Err).Final(), a.Err != nil && *e.MaxOutage == 0:
 		return a.Failure()
 	case k.full():
 		return holdfast.ErrTooManyWaiters
 	}
 	return nil
+}
+
+// showLabel makes Redis show the label of the call that has just got a lease. The lock does
+// not depend on it: after a failure it goes on in the background.
+func (e *Engine) showLabel(ctx context.Context, lease *holdfast.Lease) {
+	en := lease.Bind(context.Background()).(*boundContext).entry // a Lease does not show it
+	s, k := en.section, en.key()
+	k.Lock()
+	if en.err() != nil {
+		k.Unlock()
+		return
+	}
+	s.nest().serial <- struct{}{} // its first call
+	e.Calls.Begin()               // not closed, as in reenter
+	k.Unlock()
+	defer e.Calls.End()
+	bounded, done := e.Calls.ContextFor(ctx)
+	defer done()
+	if err := e.setFewerEntries(bounded, s, 1); err != nil {
+		e.setEntriesLater(s, true)
+		return
+	}
+	<-s.nesting.serial
 }

@@ -36,17 +36,17 @@ func (n *nesting) busy() bool { return n != nil && len(n.serial) > 0 }
 // nested makes a Lock whose ctx is bound to a lease of the key, of this engine or of the other half
 // of a read/write lock. If it returns neither a lease nor an error, there is no such
 // lease, and the Lock goes on as any other.
-func (e *Engine) nested(ctx context.Context, name string, t Terms, wait bool) (*holdfast.Lease, error) {
-	en := e.boundTo(ctx, name)
-	if lease, err := e.lockPaired(ctx, name, t, en, wait); lease != nil || err != nil || en == nil {
+func (e *Engine) nested(ctx context.Context, r *request) (*holdfast.Lease, error) {
+	en := e.boundTo(ctx, r.name)
+	if lease, err := e.lockPaired(ctx, r, en); lease != nil || err != nil || en == nil {
 		return lease, err
 	}
-	return e.reenter(ctx, en, t, wait)
+	return e.reenter(ctx, r, en)
 }
 
 // reenter adds an entry to the section of outer.
-func (e *Engine) reenter(ctx context.Context, outer *entry, t Terms, wait bool) (*holdfast.Lease, error) {
-	if !t.Default() {
+func (e *Engine) reenter(ctx context.Context, r *request, outer *entry) (*holdfast.Lease, error) {
+	if !r.Default() {
 		return nil, errs.ErrNested
 	}
 	s, k, began := outer.section, outer.key(), e.Calls.Now()
@@ -60,10 +60,10 @@ func (e *Engine) reenter(ctx context.Context, outer *entry, t Terms, wait bool) 
 	k.Unlock()
 	defer e.Calls.End()
 
-	if err := e.awaitEarlier(ctx, k.Name, serial, wait); err != nil {
+	if err := e.awaitEarlier(ctx, r, serial); err != nil {
 		return nil, err
 	}
-	doubt, err := e.countIn(ctx, outer, wait)
+	doubt, err := e.countIn(ctx, r, outer)
 	if doubt {
 		e.setEntriesLater(s, true)
 		return nil, err
@@ -87,9 +87,9 @@ func (e *Engine) reenter(ctx context.Context, outer *entry, t Terms, wait bool) 
 
 // awaitEarlier waits for the earlier nested calls. They take long only while Redis does not
 // answer; then awaitEarlier waits as long as an outermost Lock or TryLock does.
-func (e *Engine) awaitEarlier(ctx context.Context, name string, serial chan<- struct{}, wait bool) error {
+func (e *Engine) awaitEarlier(ctx context.Context, r *request, serial chan<- struct{}) error {
 	limit := e.Calls.Timeout
-	if wait {
+	if r.wait != 0 {
 		limit = max(limit, *e.MaxOutage)
 	}
 	ticker := time.NewTicker(limit)
@@ -101,7 +101,7 @@ func (e *Engine) awaitEarlier(ctx context.Context, name string, serial chan<- st
 		case <-ctx.Done():
 			return errs.WithWait(ctx, holdfast.ErrNotAcquired)
 		case <-ticker.C:
-			if !e.Calls.AnsweredWithin(name, limit) {
+			if !e.Calls.AnsweredWithin(r.name, limit) {
 				return errs.With(holdfast.ErrUnavailable, e.Calls.Public(calls.ErrNoAnswer))
 			}
 		}
@@ -110,9 +110,9 @@ func (e *Engine) awaitEarlier(ctx context.Context, name string, serial chan<- st
 
 // countIn sets the count in Redis to one more than there are entries. doubt reports that a failed
 // call may have set it.
-func (e *Engine) countIn(ctx context.Context, outer *entry, wait bool) (doubt bool, err error) {
+func (e *Engine) countIn(ctx context.Context, r *request, outer *entry) (doubt bool, err error) {
 	s := outer.section
-	err = e.RideOut(ctx, wait, func(ctx context.Context) error {
+	err = e.RideOut(ctx, r.wait != 0, func(ctx context.Context) error {
 		if cause := outer.Err(); cause != nil {
 			return cause
 		}
@@ -251,27 +251,4 @@ func (e *Engine) setEntriesLater(s *section, haveSlot bool) {
 			return nil
 		})
 	})
-}
-
-// showLabel makes Redis show the label of the call that has just got a lease. The lock does
-// not depend on it: after a failure it goes on in the background.
-func (e *Engine) showLabel(ctx context.Context, name string, lease *holdfast.Lease) {
-	en := e.boundTo(lease.Bind(context.Background()), name) // a Lease does not show its entry
-	s, k := en.section, en.key()
-	k.Lock()
-	if en.err() != nil {
-		k.Unlock()
-		return
-	}
-	s.nest().serial <- struct{}{} // its first call
-	e.Calls.Begin()               // not closed, as in reenter
-	k.Unlock()
-	defer e.Calls.End()
-	bounded, done := e.Calls.ContextFor(ctx)
-	defer done()
-	if err := e.setFewerEntries(bounded, s, 1); err != nil {
-		e.setEntriesLater(s, true)
-		return
-	}
-	<-s.nesting.serial
 }

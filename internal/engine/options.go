@@ -113,56 +113,44 @@ func (t Terms) Default() bool { return t.MaxHold == 0 && t.Label == nil && t.bes
 
 // CheckCall returns an error that says what is wrong if the arguments of a lock call are.
 func (e *Engine) CheckCall(ctx context.Context, key string, opts []holdfast.LockOption) error {
-	name, err := e.nameOf(key)
-	if err != nil {
-		return err
-	}
-	t, err := e.chosen(opts, &holdfast.LockOptions{})
-	if err == nil && !t.Default() && e.boundTo(ctx, name) != nil {
+	r, err := e.newRequest(key, -1, opts)
+	if err == nil && !r.Default() && e.boundTo(ctx, r.name) != nil {
 		err = errs.ErrNested
 	}
 	return err
 }
 
-// terms checks the arguments of a call, and returns the key's name. It returns the options in
-// opt: as a result they would be copied twice. The caller still has to check what opt says about the wait.
-func (e *Engine) terms(ctx context.Context, key string, opts []holdfast.LockOption, opt *holdfast.LockOptions) (name string, t Terms, err error) {
-	if name, err = e.nameOf(key); err != nil {
-		return "", t, err
+// newRequest checks the arguments of a lock call that waits at most the given time; negative: as the options
+// say, or without limit.
+func (e *Engine) newRequest(key string, wait time.Duration, opts []holdfast.LockOption) (r request, err error) {
+	r.wait, r.Lease = wait, e.Lease
+	if r.name, err = e.nameOf(key); err != nil || len(opts) == 0 { // without options, nothing is allocated
+		return r, err
 	}
-	if t, err = e.chosen(opts, opt); err != nil {
-		return "", t, err
-	}
-	if ctx.Err() == nil {
-		e.warned.Do(e.warnOfEviction)
-	}
-	return name, t, nil
-}
-
-// chosen returns what the options of a call choose, and sets opt.
-func (e *Engine) chosen(opts []holdfast.LockOption, opt *holdfast.LockOptions) (t Terms, err error) {
-	t.Lease = e.Lease
-	if len(opts) == 0 { // nothing is allocated
-		return t, nil
-	}
-	*opt, err = check.Options(opts, e.MaxHold)
-	if err == nil && opt.OnPlace != nil && !e.Places {
+	opt, err := check.Options(opts, e.MaxHold)
+	switch {
+	case err != nil:
+	case opt.OnPlace != nil && !e.Places:
 		err = errs.Invalid("OnPlace: %s has no queue of all processes", e.Kind)
-	}
-	if err == nil && opt.FixedLease != nil && e.MaxLease > 0 && *opt.FixedLease > e.MaxLease {
+	case opt.FixedLease != nil && e.MaxLease > 0 && *opt.FixedLease > e.MaxLease:
 		err = errs.Invalid("FixedLease: %v is longer than WithMaxLease, %v", *opt.FixedLease, e.MaxLease)
+	case opt.WaitAtMost != nil && wait >= 0:
+		err = errs.ErrWaits
 	}
 	if err != nil {
-		return t, err
+		return r, err
 	}
 	if opt.FixedLease != nil {
-		t.Lease, t.MaxHold = *opt.FixedLease, Fixed
+		r.Lease, r.MaxHold = *opt.FixedLease, Fixed
 	}
 	if opt.MaxHold != nil {
-		t.MaxHold = *opt.MaxHold
+		r.MaxHold = *opt.MaxHold
 	}
-	t.Label = opt.Label
-	return t, nil
+	if opt.WaitAtMost != nil {
+		r.wait = *opt.WaitAtMost
+	}
+	r.Label, r.onPlace = opt.Label, opt.OnPlace
+	return r, nil
 }
 
 // warnOfEviction asks Redis, at the first lock and in the background, whether it may drop

@@ -23,15 +23,15 @@ func Paired(a, b *Engine) bool { return a != nil && b != nil && (a.readers == b 
 // lockPaired does what a Lock of a half does before any other: it refuses a writer whose caller is a
 // reader, for which it would wait, and takes the key beside a writer that is the caller of a reader. en
 // is the entry that ctx re-enters, or nil. If it returns neither, the Lock goes on as any other.
-func (e *Engine) lockPaired(ctx context.Context, name string, t Terms, en *entry, wait bool) (*holdfast.Lease, error) {
+func (e *Engine) lockPaired(ctx context.Context, r *request, en *entry) (*holdfast.Lease, error) {
 	switch {
 	case e.readers != nil && (en == nil || en.Err() != nil):
-		if reader := e.readers.boundTo(ctx, name); reader != nil && reader.Err() == nil {
+		if reader := e.readers.boundTo(ctx, r.name); reader != nil && reader.Err() == nil {
 			return nil, holdfast.ErrUpgrade
 		}
 	case e.writers != nil && en == nil:
-		if writer := e.writers.boundTo(ctx, name); writer != nil {
-			return e.beside(ctx, name, t, writer, wait)
+		if writer := e.writers.boundTo(ctx, r.name); writer != nil {
+			return e.beside(ctx, r, writer)
 		}
 	}
 	return nil, nil
@@ -39,18 +39,19 @@ func (e *Engine) lockPaired(ctx context.Context, name string, t Terms, en *entry
 
 // beside takes the key for a reader that writer calls. It does not wait for others, and rides out
 // an outage on its own goroutine, as those that wait here may wait for writer.
-func (e *Engine) beside(ctx context.Context, name string, t Terms, writer *entry, wait bool) (lease *holdfast.Lease, err error) {
+func (e *Engine) beside(ctx context.Context, r *request, writer *entry) (lease *holdfast.Lease, err error) {
 	writer.section.pin() // before the check: the next writer of the hold would be beside the reader, too
 	if err = writer.Err(); err != nil {
 		return nil, err
 	}
+	t := r.Terms
 	t.beside = writer
 	var k *Key
-	if !e.With(name, func(*Key) { k = e.beginCall(e.stripeOf(name), name) }) {
+	if !e.With(r.name, func(*Key) { k = e.beginCall(e.stripeOf(r.name), r.name) }) {
 		return nil, holdfast.ErrClosed
 	}
 	defer k.finishCall()
-	err = e.RideOut(ctx, wait, func(ctx context.Context) error {
+	err = e.RideOut(ctx, r.wait != 0, func(ctx context.Context) error {
 		a := e.Try(ctx, k, t, 1)
 		k.Lock()
 		lease = e.Adopt(k, a, nil)
@@ -76,5 +77,5 @@ func (e *Engine) beside(ctx context.Context, name string, t Terms, writer *entry
 	if err != nil {
 		return nil, err
 	}
-	return e.handOut(ctx, lease)
+	return e.unlockIfOver(ctx, lease)
 }

@@ -26,10 +26,13 @@ func (k *Key) share(t Terms) *holdfast.Lease {
 	return h.begin(holdfast.ByHandover, now)
 }
 
+// shares reports whether callers with these terms may share a hold.
+func (e *Engine) shares(t Terms) bool { return e.Holds == SharedHolds && t.Default() }
+
 // shared is the newest hold of the key, whose mutex is held, that callers with these terms may share; nil:
 // there is none. A hold with other than default terms is not shared. k may be nil.
 func (k *Key) shared(t Terms) *Hold {
-	if k == nil || !k.engine.SharedHolds || !t.Default() {
+	if k == nil || !k.engine.shares(t) {
 		return nil
 	}
 	for h := range k.holds() {
@@ -44,7 +47,7 @@ func (k *Key) shared(t Terms) *Hold {
 // says that no writer waits. It returns the lease, or nil: the caller must ask for a hold of its
 // own.
 func (e *Engine) shareAgain(ctx context.Context, k *Key, t Terms) *holdfast.Lease {
-	if !e.SharedHolds || e.MaxHold > 0 { // a cap counts from the acquire: it would end the call too early
+	if e.Holds != SharedHolds || e.MaxHold > 0 { // a cap counts from the acquire: it would end the call too early
 		return nil
 	}
 	k.Lock()
@@ -72,7 +75,7 @@ func (e *Engine) shareAgain(ctx context.Context, k *Key, t Terms) *holdfast.Leas
 
 // serveReaders serves the waiters that may share a hold of the key, whose mutex is held.
 func (k *Key) serveReaders(h *Hold) {
-	if !k.engine.SharedHolds || !h.isDefault {
+	if k.engine.Holds != SharedHolds || !h.isDefault {
 		return
 	}
 	for w := range k.All() {

@@ -42,10 +42,11 @@ func (e *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 	var t Terms
 	names := make([]string, len(keys))
 	for i, key := range keys {
-		var err error
-		if names[i], t, err = e.terms(ctx, key, opts, &holdfast.LockOptions{}); err != nil {
+		r, err := e.newRequest(key, -1, opts)
+		if err != nil {
 			return nil, errs.Of("lock", key, err)
 		}
+		names[i], t = r.name, r.Terms
 	}
 	backend, can := e.backend.(AcquiresAll)
 	if !can || e.Fencing || t.Label != nil {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"iter"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -21,9 +20,9 @@ type waiters struct {
 
 // Waiter is one call that waits.
 type Waiter struct {
+	key        *Key // for which it waits
 	prev, next *Waiter
-	waiting    bool // is among the waiters of its key
-	State      any  // of the discipline; guarded by the stripe's mutex
+	State      any // of the discipline; guarded by the stripe's mutex
 	Terms      Terms
 	Since      time.Duration // when it began to wait, by Calls.Now
 	ready      chan result   // one slot; the code that ends the wait sends one result
@@ -47,29 +46,31 @@ func NewWaiter(t Terms, onPlace func(int), since time.Duration) *Waiter {
 }
 
 func (w *Waiter) reset(t Terms, onPlace func(int), since time.Duration) *Waiter {
-	w.Terms, w.Since, w.onPlace = t, since, onPlace
+	w.Terms, w.Since, w.onPlace, w.places, w.told = t, since, onPlace, nil, 0
 	if onPlace != nil {
 		w.places = make(chan int, 1)
 	}
 	return w
 }
 
-// waiterPool keeps waiters of an engine for use again. Each engine has its own: a channel
-// that was made in a bubble of testing/synctest must not be used in another.
-type waiterPool struct{ pool sync.Pool }
-
-func (p *waiterPool) get(t Terms, onPlace func(int), since time.Duration) *Waiter {
-	if w, _ := p.pool.Get().(*Waiter); w != nil {
-		return w.reset(t, onPlace, since)
+// newWaiter returns a waiter of the engine's pool, or a new one.
+func (e *Engine) newWaiter(k *Key, r *request, since time.Duration) *Waiter {
+	w, _ := e.pool.Get().(*Waiter)
+	if w == nil {
+		w = &Waiter{ready: make(chan result, 1)}
 	}
-	return NewWaiter(t, onPlace, since)
+	w.key = k
+	return w.reset(r.Terms, r.onPlace, since)
 }
 
-// put takes w back; its ready channel must be empty.
-func (p *waiterPool) put(w *Waiter) {
-	w.onPlace, w.places, w.told = nil, nil, 0
-	p.pool.Put(w)
+// putBack puts a waiter into the pool, for use again. Its ready channel must be empty.
+func (e *Engine) putBack(w *Waiter) {
+	w.onPlace = nil
+	e.pool.Put(w)
 }
+
+// waiting reports whether w is among the waiters of its key.
+func (w *Waiter) waiting() bool { return w.next != nil }
 
 // FirstWaiter is the one that has waited longest, or nil.
 func (k *Key) FirstWaiter() *Waiter {
@@ -88,7 +89,6 @@ func (k *Key) insert(w, next *Waiter) {
 		k.waiters = &waiters{}
 	}
 	all := k.waiters
-	w.waiting = true
 	all.count++
 	all.authorized = all.authorized || k.Held()
 	if w.places != nil {
@@ -108,7 +108,7 @@ func (k *Key) insert(w, next *Waiter) {
 func (k *Key) pushEarly(w *Waiter) {
 	first := k.FirstWaiter()
 	next, at := first, 0
-	for k.engine.ManyHolds && at < k.Waiting() && next.Since <= w.Since {
+	for k.engine.Holds != OneHold && at < k.Waiting() && next.Since <= w.Since {
 		next, at = next.next, at+1
 	}
 	k.insert(w, next)
@@ -120,7 +120,6 @@ func (k *Key) pushEarly(w *Waiter) {
 // Remove takes a waiter out of the line. The key's mutex is held.
 func (k *Key) Remove(w *Waiter) {
 	all := k.waiters
-	w.waiting = false
 	all.count--
 	if w.places != nil {
 		all.watching--

@@ -43,7 +43,7 @@ func TestWaitersKeepTheirOrder(t *testing.T) {
 		case len(want) > 0:
 			i := rand.N(len(want))
 			k.Remove(want[i])
-			require.False(t, want[i].waiting)
+			require.False(t, want[i].waiting())
 			want = slices.Delete(want, i, i+1)
 		}
 		require.Equal(t, len(want), k.Waiting())

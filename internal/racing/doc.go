@@ -12,7 +12,7 @@
 //	               │  └───────────── lost ───────────────┤
 //	               └─────────── release ◀────── Unlock ──┘
 //
-// With engine.Config.ManyHolds, first attempts, the loop and holds of a key run in parallel. The loop
+// With engine.ManyHolds or SharedHolds, first attempts, the loop and holds of a key run in parallel. The loop
 // runs as long as there are waiters, also while the key is held here. The more attempts succeed, the
 // more it makes in parallel (see widen). It hears the releases of its own process too. They do not
 // count as another's turn.

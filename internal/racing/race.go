@@ -16,7 +16,7 @@ type race struct {
 	sub       Subscription  // nil until the race meets another process; set by the loop
 	contended bool          // met another process: subscribe before the next attempt
 	poke      chan struct{} // one slot: look at the waiters and at probe
-	wide      int           // attempts that have succeeded since one found no room, with engine.Config.ManyHolds
+	wide      int           // attempts that have succeeded since one found no room, with engine.ManyHolds
 	extra     int           // attempts of widen that are under way
 	turns     turns
 	atRelease pubsub.State   // of sub, before our last release
@@ -213,7 +213,7 @@ func (d *discipline) deliver(k *engine.Key, r *race, a engine.Attempt, terms eng
 		over = d.serve(k, r, a, terms)
 	}
 	if over {
-		r.stop(k) // with engine.Config.ManyHolds, it begins again for the next waiter
+		r.stop(k) // unless a key has one hold, it begins again for the next waiter
 	}
 	return over
 }
@@ -230,7 +230,7 @@ func (d *discipline) serve(k *engine.Key, r *race, a engine.Attempt, terms engin
 		r.contended, r.wide = true, 0
 		return false
 	}
-	if d.engine.ManyHolds && !d.engine.SharedHolds {
+	if d.engine.Holds == engine.ManyHolds {
 		r.wide++
 	}
 	r.turns.reset()
@@ -247,7 +247,7 @@ func (d *discipline) waiterFor(k *engine.Key, terms engine.Terms) *engine.Waiter
 		switch {
 		case w.Terms == terms:
 			return w
-		case !d.engine.ManyHolds:
+		case d.engine.Holds == engine.OneHold:
 			return nil
 		}
 	}

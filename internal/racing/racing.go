@@ -35,7 +35,7 @@ func newDiscipline(backend Backend, c engine.Config) *discipline {
 // Join begins the loop at once where several permits may be free. Otherwise, the end of the hold or call for
 // which w waits begins it. Readers wait for that, too: a call under way may serve them all.
 func (d *discipline) Join(k *engine.Key, _ *engine.Waiter) engine.Ticket {
-	if d.engine.ManyHolds && !d.engine.SharedHolds {
+	if d.engine.Holds == engine.ManyHolds {
 		d.Settle(k)
 	}
 	return nil
@@ -45,7 +45,7 @@ func (d *discipline) JoinFirst(k *engine.Key, _ *engine.Waiter, a engine.Attempt
 	r := ensureRace(k)
 	r.outage = r.outage.Note(a.Start, k.NoteResult(a.Err))
 	r.contended, r.why = r.contended || a.Err == nil, a.Why
-	if d.engine.ManyHolds { // several first attempts may each leave one
+	if d.engine.Holds != engine.OneHold { // several first attempts may each leave one
 		d.engine.Undo(a.Orphan)
 	} else {
 		r.orphan = a.Orphan
@@ -126,7 +126,7 @@ func (d *discipline) HoldLost(k *engine.Key, _ *engine.Hold) {
 
 func (d *discipline) Settle(k *engine.Key) {
 	switch waits := k.FirstWaiter() != nil; {
-	case waits && (d.engine.ManyHolds || !k.Busy() && !k.Held()):
+	case waits && (d.engine.Holds != engine.OneHold || !k.Busy() && !k.Held()):
 		if r := ensureRace(k); !r.running {
 			r.running = true
 			k.Go(func() { d.run(k) })

@@ -54,7 +54,7 @@ var _ engine.ReaderBackend = (*RWLock)(nil)
 func NewRWLock(client rueidis.Client, c engine.Config) (readers, writers *engine.Engine) {
 	s := connect(client, c)
 	forReaders := c
-	forReaders.LockerID, forReaders.SharedHolds, forReaders.ManyHolds, forReaders.Observer = uuid.NewString(), true, true, nil
+	forReaders.LockerID, forReaders.Holds, forReaders.Observer = uuid.NewString(), engine.SharedHolds, nil
 	readers = racing.New(newRWLock(s.withCalls(c), forReaders), forReaders)
 	c.OwnerSuffix = wire.WriteSuffix
 	writers = racing.New(newRWLock(s, c), c)
@@ -65,7 +65,7 @@ func NewRWLock(client rueidis.Client, c engine.Config) (readers, writers *engine
 func newRWLock(s server, c engine.Config) *RWLock {
 	r := &RWLock{
 		RWLock: wire.NewRWLock(s.redis, c.LockerID), server: s, fencing: fencing(c),
-		readers: c.SharedHolds, waiting: make(map[string]*wish),
+		readers: c.Holds == engine.SharedHolds, waiting: make(map[string]*wish),
 	}
 	r.acquires = newBatcher(s, r.RWLock.Acquire, r.AcquireEach)
 	r.releases = batchOf(s, r.RWLock.Release, r.ReleaseEach)

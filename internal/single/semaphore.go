@@ -26,7 +26,7 @@ type Semaphore struct {
 
 // NewSemaphore returns an engine on the Redis of client for keys with n permits, and its backend.
 func NewSemaphore(client rueidis.Client, c engine.Config, n int) (*engine.Engine, *Semaphore) {
-	c.ManyHolds = true
+	c.Holds = engine.ManyHolds
 	p := &Semaphore{server: connect(client, c), n: n}
 	p.Semaphore = wire.NewSemaphore(p.redis, n)
 	p.acquires = batchOf(p.server, p.Semaphore.Acquire, p.AcquireEach)
