@@ -85,7 +85,7 @@ func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration,
 // enough have given theirs back. Errors are those of Inspect. ErrUnknown: the number may or may not
 // be set; Resize may be called again. It costs one round trip.
 func (l *Locker) Resize(ctx context.Context, key string, n int) error {
-	_, err := engine.Call(ctx, l.engine, "resize", key, func(ctx context.Context, name string) (struct{}, error) {
+	_, err := engine.OnKey(ctx, l.engine, "resize", key, func(ctx context.Context, name string) (struct{}, error) {
 		return struct{}{}, l.backend.Resize(ctx, name, n)
 	})
 	return err

@@ -52,7 +52,7 @@ func (e *Engine) Try(ctx context.Context, k *Key, t Terms, reserve int64) Attemp
 		reply, err = calls.Detached(ctx, e.Calls, k.Name, a.send)
 	}
 	e.ObserveCall(ctx, k.Name, err)
-	return e.judge(k, a.owner, t, start, reply, err)
+	return e.newAttempt(k, a.owner, t, start, reply, err)
 }
 
 // NewOwner makes an identity that is never used again. The leading zero tells our
@@ -82,8 +82,8 @@ func (a acquiring) send(ctx context.Context) (wire.AcquireReply, error) {
 	return reply, err
 }
 
-// judge turns the reply to an acquire that began at start into an attempt.
-func (e *Engine) judge(k *Key, owner string, t Terms, start time.Time, reply wire.AcquireReply, err error) Attempt {
+// newAttempt makes an attempt of the reply to an acquire that began at start.
+func (e *Engine) newAttempt(k *Key, owner string, t Terms, start time.Time, reply wire.AcquireReply, err error) Attempt {
 	if planted.TrustFromReply {
 		start = time.Now()
 	}
@@ -112,11 +112,13 @@ func (e *Engine) judge(k *Key, owner string, t Terms, start time.Time, reply wir
 // Adopt gives the key the hold of an attempt, and begins its first section. That is for w, whose wait ends,
 // or if w is nil for the caller of the attempt. Waiters that may share the hold are served, too. Adopt returns
 // nil if there is no hold, or if it has already ended. The key's mutex is held.
-func (e *Engine) Adopt(k *Key, a Attempt, w *Waiter) *holdfast.Lease {
+func (e *Engine) Adopt(a Attempt, w *Waiter) *holdfast.Lease {
 	h := a.Hold
-	switch {
-	case h == nil:
+	if h == nil {
 		return nil
+	}
+	k := h.Key
+	switch {
 	case h.lost:
 		e.backend.Abandoned(k.Name, h.Owner)
 		return nil

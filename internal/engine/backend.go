@@ -11,7 +11,7 @@ import (
 )
 
 // Backend is how a lock kind holds keys in Redis, by their names there. All methods may be
-// called concurrently. [wire.OutcomeOf] judges their errors. The engine may repeat a call
+// called concurrently. [wire.OutcomeOf] says what their errors mean. The engine may repeat a call
 // after it lost the reply, except Acquire, which it never repeats for the same owner. Its
 // [Discipline] needs more of it.
 type Backend interface {

@@ -49,9 +49,9 @@ func TestG1_AKeyHasOneHold(t *testing.T) {
 		return e.NewHold(k, owner, Terms{Lease: c.Lease}, time.Now(), wire.AcquireReply{}, nil)
 	}
 	k.Lock()
-	first := e.Adopt(k, Attempt{Hold: hold("first")}, nil)
+	first := e.Adopt(Attempt{Hold: hold("first")}, nil)
 	require.NotNil(t, first)
-	require.Nil(t, e.Adopt(k, Attempt{Hold: hold("second")}, nil))
+	require.Nil(t, e.Adopt(Attempt{Hold: hold("second")}, nil))
 	k.Unlock()
 	require.Equal(t, "second", <-o.released)
 	require.NoError(t, first.Err())
@@ -73,7 +73,7 @@ func TestAHoldThatEndsBeforeItIsAdopted(t *testing.T) {
 	e.lose(a.Hold, watchdog.ErrDeadline)
 	k.Lock()
 	defer k.Unlock()
-	require.Nil(t, e.Adopt(k, a, nil))
+	require.Nil(t, e.Adopt(a, nil))
 	require.ErrorIs(t, a.Failure(), holdfast.ErrUnknown)
 }
 
@@ -99,7 +99,7 @@ func TestAKeyMayHaveSeveralHolds(t *testing.T) {
 	for range 5 {
 		h := hold(k, "owner")
 		require.False(t, k.has(h))
-		require.NotNil(t, e.Adopt(k, Attempt{Hold: h}, nil))
+		require.NotNil(t, e.Adopt(Attempt{Hold: h}, nil))
 		require.True(t, k.has(h))
 		all = append(all, h)
 	}
@@ -115,7 +115,7 @@ func TestAKeyMayHaveSeveralHolds(t *testing.T) {
 		require.True(t, slices.Equal(all, slices.Collect(k.holds())))
 	}
 	for range 3 {
-		require.NotNil(t, e.Adopt(k, Attempt{Hold: hold(k, "owner")}, nil))
+		require.NotNil(t, e.Adopt(Attempt{Hold: hold(k, "owner")}, nil))
 	}
 	for h := range k.holds() {
 		h.watchdog.Forget(h)

@@ -26,7 +26,7 @@ func (e *Engine) Locks(caller context.Context, prefix string) iter.Seq2[holdfast
 // goes on with the next key, or with the next server if the error is not of a key.
 func (e *Engine) Matching(caller context.Context, match string) iter.Seq2[holdfast.Status, error] {
 	return func(yield func(holdfast.Status, error) bool) {
-		scans, err := call(caller, e, "", func(ctx context.Context) ([]wire.Scan, error) {
+		scans, err := operate(caller, e, "", func(ctx context.Context) ([]wire.Scan, error) {
 			return e.backend.Scans(ctx, wire.Literal(e.Prefix)+match)
 		})
 		if err != nil {
@@ -57,13 +57,13 @@ func (e *Engine) Matching(caller context.Context, match string) iter.Seq2[holdfa
 func (e *Engine) locksOf(caller context.Context, scan wire.Scan) iter.Seq2[holdfast.Status, error] {
 	return func(yield func(holdfast.Status, error) bool) {
 		for cursor := uint64(0); ; {
-			page, err := call(caller, e, "", func(ctx context.Context) (wire.Page, error) { return scan.Page(ctx, cursor) })
+			page, err := operate(caller, e, "", func(ctx context.Context) (wire.Page, error) { return scan.Page(ctx, cursor) })
 			if err != nil {
 				yield(holdfast.Status{}, err)
 				return
 			}
 			for names := range slices.Chunk(page.Names, inspected) {
-				each, err := call(caller, e, "", func(ctx context.Context) ([]wire.Result[holdfast.Status], error) {
+				each, err := operate(caller, e, "", func(ctx context.Context) ([]wire.Result[holdfast.Status], error) {
 					return e.backend.InspectEach(ctx, names)
 				})
 				if err != nil {

@@ -158,7 +158,7 @@ func (e *Engine) firstAttempt(ctx context.Context, k *Key, r *request) (lease *h
 		k.sharedAttempts--
 	}
 	if lease == nil {
-		lease = e.Adopt(k, a, nil)
+		lease = e.Adopt(a, nil)
 	}
 	if lease == nil {
 		if err = e.whyNotWait(ctx, k, r, a); err == nil {

@@ -116,7 +116,7 @@ func TestObserver_TheHalvesHaveOneClock(t *testing.T) {
 		k, start := readers.NewKey("k"), time.Now()
 		a := Attempt{Start: start, Hold: readers.NewHold(k, "reader", Terms{Lease: time.Minute}, start, wire.AcquireReply{}, nil)}
 		k.Lock()
-		require.NotNil(t, readers.Adopt(k, a, nil))
+		require.NotNil(t, readers.Adopt(a, nil))
 		k.Unlock()
 		require.Zero(t, <-waited)
 	})

@@ -11,19 +11,19 @@ import (
 
 // The calls of operators for one key: Inspect and ForceUnlock.
 
-// Call runs f with a bounded context that also ends with the caller's, and with the name of
+// OnKey runs f with a bounded context that also ends with the caller's, and with the name of
 // key. Close waits for it. Errors name the call by what.
-func Call[T any](caller context.Context, e *Engine, what, key string, f func(context.Context, string) (T, error)) (none T, err error) {
+func OnKey[T any](caller context.Context, e *Engine, what, key string, f func(context.Context, string) (T, error)) (none T, err error) {
 	defer func() { err = errs.Of(what, key, err) }()
 	name, err := e.nameOf(key)
 	if err != nil {
 		return none, err
 	}
-	return call(caller, e, name, func(ctx context.Context) (T, error) { return f(ctx, name) })
+	return operate(caller, e, name, func(ctx context.Context) (T, error) { return f(ctx, name) })
 }
 
-// call is Call for the key of a name, or "" for several keys.
-func call[T any](caller context.Context, e *Engine, name string, f func(context.Context) (T, error)) (none T, err error) {
+// operate is OnKey for the key of a name, or "" for several keys.
+func operate[T any](caller context.Context, e *Engine, name string, f func(context.Context) (T, error)) (none T, err error) {
 	if caller.Err() != nil {
 		return none, errs.DoneBefore(caller)
 	}
@@ -43,7 +43,7 @@ func call[T any](caller context.Context, e *Engine, name string, f func(context.
 
 // Inspect returns the holder of key.
 func (e *Engine) Inspect(caller context.Context, key string) (holdfast.Status, error) {
-	return Call(caller, e, "inspect", key, func(ctx context.Context, name string) (holdfast.Status, error) {
+	return OnKey(caller, e, "inspect", key, func(ctx context.Context, name string) (holdfast.Status, error) {
 		s, err := e.backend.Inspect(ctx, name)
 		return e.completed(key, s), err
 	})
@@ -59,7 +59,7 @@ func (e *Engine) ForceUnlock(caller context.Context, key string) (bool, error) {
 			half.With(name, func(k *Key) { holds = slices.AppendSeq(holds, k.holds()) })
 		}
 	}
-	held, err := Call(caller, e, "force-unlock", key, e.backend.ForceRelease)
+	held, err := OnKey(caller, e, "force-unlock", key, e.backend.ForceRelease)
 	for _, h := range holds {
 		if err == nil {
 			h.Key.engine.lose(h, errs.ErrForced)

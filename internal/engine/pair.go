@@ -54,7 +54,7 @@ func (e *Engine) beside(ctx context.Context, r *request, writer *entry) (lease *
 	err = e.RideOut(ctx, r.wait != 0, func(ctx context.Context) error {
 		a := e.Try(ctx, k, t, 1)
 		k.Lock()
-		lease = e.Adopt(k, a, nil)
+		lease = e.Adopt(a, nil)
 		closed := k.closed
 		k.Unlock()
 		e.Undo(a.Orphan)

@@ -83,7 +83,7 @@ func (e *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 	}
 	e.ObserveCall(bounded, names[0], err)
 	for i, k := range states {
-		attempts[i] = e.judge(k, owners[i], t, start, wire.AcquireReply{OK: ok}, err)
+		attempts[i] = e.newAttempt(k, owners[i], t, start, wire.AcquireReply{OK: ok}, err)
 	}
 	return e.adoptAll(ctx, states, attempts)
 }
@@ -118,7 +118,7 @@ func (e *Engine) adoptAll(ctx context.Context, states []*Key, attempts []Attempt
 	var err error
 	for i, k := range states {
 		k.Lock()
-		if lease := e.Adopt(k, attempts[i], nil); lease != nil {
+		if lease := e.Adopt(attempts[i], nil); lease != nil {
 			leases = append(leases, lease)
 		} else if err == nil {
 			err = errs.Of("lock", e.KeyOf(k.Name), attempts[i].Failure())

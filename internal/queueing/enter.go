@@ -29,7 +29,7 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 	}
 	k.Unlock()
 	reply, err := calls.Detached(ctx, q.engine.Calls, k.Name, func(ctx context.Context) (wire.EnterReply, error) {
-		return q.discipline.backend.Enter(ctx, k.Name, owners...)
+		return q.backend.Enter(ctx, k.Name, owners...)
 	})
 	q.engine.ObserveCall(ctx, k.Name, err)
 	gaveUp := err != nil && ctx.Err() == context.Canceled
@@ -62,7 +62,7 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 
 func (q *queue) onEnterReply(reply wire.EnterReply, start time.Time, list []*ticket) {
 	q.retry = loop.Backoff{}
-	if time.Since(start) > q.discipline.config.WaiterTTL/2 {
+	if time.Since(start) > q.config.WaiterTTL/2 {
 		q.verify, q.due = true, time.Now()
 	}
 	if start.After(q.aliveAt) {
@@ -87,11 +87,11 @@ func (q *queue) onEnterReply(reply wire.EnterReply, start time.Time, list []*tic
 
 // Enter makes the first attempt of a waiter that enters by itself.
 func (t *ticket) Enter(ctx context.Context) {
-	d := t.queue.discipline
-	defer d.engine.Calls.End()
-	bounded, done := d.brief.ContextFor(ctx)
+	q := t.queue
+	defer q.engine.Calls.End()
+	bounded, done := q.brief.ContextFor(ctx)
 	defer done()
-	t.queue.enter(bounded, []*ticket{t})
+	q.enter(bounded, []*ticket{t})
 }
 
 func (q *queue) noteState(t *ticket, state wire.OwnerState) {
@@ -131,7 +131,7 @@ func (q *queue) enterFailed(list []*ticket, err error) {
 
 // leaveAll makes one attempt to give up owners. It takes the key's mutex.
 func (q *queue) leaveAll(list []leaver) {
-	k, d, start := q.key, q.discipline, time.Now()
+	k, start := q.key, time.Now()
 	leave := wire.LeaveRequest{Key: k.Name}
 	for _, l := range list {
 		if l.doubt {
@@ -140,8 +140,8 @@ func (q *queue) leaveAll(list []leaver) {
 			leave.Others = append(leave.Others, l.owner)
 		}
 	}
-	reply, err := calls.DetachedNoted(d.engine.Calls.Context(), d.engine.Calls, k.Name, func(ctx context.Context) (wire.FairReply, error) {
-		return d.backend.Leave(ctx, leave)
+	reply, err := calls.DetachedNoted(q.engine.Calls.Context(), q.engine.Calls, k.Name, func(ctx context.Context) (wire.FairReply, error) {
+		return q.backend.Leave(ctx, leave)
 	})
 	k.Lock()
 	again := q.onLeaveReply(reply, start, err, list)
@@ -152,12 +152,12 @@ func (q *queue) leaveAll(list []leaver) {
 	case err == nil || left == 0 || errors.Is(err, holdfast.ErrWrongType): // the lock is something else, but they have left
 	case wire.OutcomeOf(err).Final() && !wire.Permanent(err): // they do not hold up any that enter
 		for _, l := range list {
-			d.engine.Undo(&engine.Orphan{Name: k.Name, Owner: l.owner, Lease: time.Until(l.until), Err: err})
+			q.engine.Undo(&engine.Orphan{Name: k.Name, Owner: l.owner, Lease: time.Until(l.until), Err: err})
 		}
 	default:
-		d.engine.MayRemain(k.Name, err)
-		d.engine.Logger.Warn("holdfast: owners could not leave the queue; they give up their turn when it comes",
-			"key", errs.Quote(d.engine.KeyOf(k.Name)), "owners", left, "error", err)
+		q.engine.MayRemain(k.Name, err)
+		q.engine.Logger.Warn("holdfast: owners could not leave the queue; they give up their turn when it comes",
+			"key", errs.Quote(q.engine.KeyOf(k.Name)), "owners", left, "error", err)
 	}
 }
 

@@ -64,7 +64,7 @@ func (q *queue) noteGrant(reply wire.FairReply) {
 	t := q.tickets[g.Owner]
 	switch {
 	case t == nil:
-		if !q.key.Closed() && q.discipline.unwanted(q.key, g.Owner) { // given up, yet granted; Close gives up all owners
+		if !q.key.Closed() && q.unwanted(q.key, g.Owner) { // given up, yet granted; Close gives up all owners
 			q.leave(g.Owner, true, g.Lease)
 		}
 	case t.confirming:
@@ -133,14 +133,14 @@ func (t *ticket) Decline() {
 // Confirm asks Redis whether a grant still stands, and sets the lease that the caller wants. If it
 // does not, the waiter enters again, at the end of the queue. It takes the key's mutex.
 func (t *ticket) Confirm(ctx context.Context, w *engine.Waiter) (_ *holdfast.Lease, waits bool, _ error) {
-	d, k := t.queue.discipline, t.queue.key
+	q, k := t.queue, t.queue.key
 	lease := w.Terms.Lease // the call may outlast the waiter
 	for !t.closed() {
 		start, reply := time.Time{}, wire.AcquireReply{}
-		err := d.engine.RideOut(ctx, true, func(ctx context.Context) (err error) {
+		err := q.engine.RideOut(ctx, true, func(ctx context.Context) (err error) {
 			start = time.Now()
-			reply, err = calls.DetachedNoted(ctx, d.engine.Calls, k.Name, func(ctx context.Context) (wire.AcquireReply, error) {
-				return d.backend.Confirm(ctx, k.Name, t.owner, lease, t.grant)
+			reply, err = calls.DetachedNoted(ctx, q.engine.Calls, k.Name, func(ctx context.Context) (wire.AcquireReply, error) {
+				return q.backend.Confirm(ctx, k.Name, t.owner, lease, t.grant)
 			})
 			if err == nil && reply.OK && time.Since(start) >= lease-watchdog.Margin(lease) {
 				return engine.ErrTooLate

@@ -29,8 +29,8 @@ func (f *failing) Confirm(context.Context, string, string, time.Duration, wire.G
 func TestConfirmEndsWithClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := lingerers(t, 0)
-		redis := &failing{Backend: q.discipline.backend}
-		q.discipline.backend = redis
+		redis := &failing{Backend: q.backend}
+		q.backend = redis
 		w, ended := engine.NewWaiter(engine.Terms{Lease: time.Minute}, nil, 0), make(chan error, 1)
 		granted := q.newTicket(w)
 		q.key.Lock()

@@ -44,12 +44,12 @@ func (q *queue) startHeartbeats() {
 	}
 	q.heartbeating = true
 	q.server = q.engine.Calls.ServerOf(q.key.Name)
-	all := &q.discipline.heartbeats
+	all := &q.heartbeats
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if all.queues[q.server] == nil {
 		all.queues[q.server] = make(map[*queue]struct{})
-		q.engine.Calls.Background(func() { q.discipline.heartbeat(q.server) })
+		q.engine.Calls.Background(func() { q.heartbeat(q.server) })
 	}
 	all.queues[q.server][q] = struct{}{}
 }
@@ -141,7 +141,7 @@ func (q *queue) heartbeatAgainSoon() {
 
 // awaitJava listens for Java's wake-up of a ticket.
 func (q *queue) awaitJava(t *ticket) {
-	t.wakeUps = q.discipline.backend.OwnerChannel(q.key.Name, t.owner, func(string) { q.discipline.heartbeatSoon(q.key) })
+	t.wakeUps = q.backend.OwnerChannel(q.key.Name, t.owner, func(string) { q.heartbeatSoon(q.key) })
 	q.heartbeatAgainSoon() // the wake-up may have come before the subscription
 }
 
@@ -186,7 +186,7 @@ func (q *queue) nextHeartbeats() (asked []wire.HeartbeatRequest) {
 	}
 	next := wire.HeartbeatRequest{Key: q.key.Name, Polls: !q.inbox.State().Live, Place: q.key.Watching()}
 	fresh := now.Sub(q.refreshed) >= refresh
-	whole := fresh || q.verify || now.Sub(q.aliveAt) >= q.discipline.config.WaiterTTL
+	whole := fresh || q.verify || now.Sub(q.aliveAt) >= q.config.WaiterTTL
 	q.verify = false
 	if fresh {
 		q.refreshed = now
@@ -238,7 +238,7 @@ func (q *queue) onHeartbeatReply(start time.Time, asked wire.HeartbeatRequest, r
 	if queueOf(k) != q {
 		k.Unlock()
 		if reply.Err == nil {
-			q.discipline.routeGrant(k.Name, wire.FairReply{Grant: reply.Grant}, false)
+			q.routeGrant(k.Name, wire.FairReply{Grant: reply.Grant}, false)
 		}
 		return
 	}

@@ -60,7 +60,7 @@ func (q *queue) takeOutside() (list []*ticket) {
 	q.lingerFrom = time.Time{}
 	for _, t := range list {
 		if t.owner == "" && len(list) >= manyEnter {
-			t.owner = longOwner(q.discipline.newSignedOwner())
+			t.owner = longOwner(q.newSignedOwner())
 		}
 		q.register(t)
 	}

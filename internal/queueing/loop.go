@@ -22,16 +22,16 @@ func (q *queue) loop() {
 			q.leaveAll(list)
 		case due:
 			k.Unlock()
-			q.discipline.sendHeartbeats([]*queue{q})
+			q.sendHeartbeats([]*queue{q})
 		case enters:
 			list := q.takeOutside()
 			q.entering++
 			q.left = false
 			k.Unlock()
-			q.enter(q.discipline.brief.Context(), list)
+			q.enter(q.brief.Context(), list)
 		case q.over(now):
 			k.SetState(nil)
-			q.discipline.Settle(k)
+			q.Settle(k)
 			k.Unlock()
 			return
 		default:

@@ -15,19 +15,18 @@ import (
 // stripe's mutex unless said otherwise. The methods need that mutex held, unless they say that
 // they take it.
 type queue struct {
-	discipline *discipline          // immutable
-	engine     *engine.Engine       // immutable
-	key        *engine.Key          // immutable
-	inbox      *pubsub.Subscription // immutable
-	poke       chan struct{}        // one slot: there may be something to do; immutable
-	opened     time.Time            // immutable
-	ready      bool                 // the inbox is live, or patience has run out
-	epoch      uint64               // of the inbox
-	tickets    map[string]*ticket   // by owner: of waiters that may be in Redis' queue, and of those being confirmed
-	outside    []*ticket            // of waiters that have yet to enter, in their order
-	leaving    []leaver             // owners to be given up
-	left       bool                 // leaves go behind the next enter or heartbeat
-	entering   int                  // calls to enter under way
+	*discipline                      // immutable
+	key         *engine.Key          // immutable
+	inbox       *pubsub.Subscription // immutable
+	poke        chan struct{}        // one slot: there may be something to do; immutable
+	opened      time.Time            // immutable
+	ready       bool                 // the inbox is live, or patience has run out
+	epoch       uint64               // of the inbox
+	tickets     map[string]*ticket   // by owner: of waiters that may be in Redis' queue, and of those being confirmed
+	outside     []*ticket            // of waiters that have yet to enter, in their order
+	leaving     []leaver             // owners to be given up
+	left        bool                 // leaves go behind the next enter or heartbeat
+	entering    int                  // calls to enter under way
 
 	served      bool           // the last wait ended with a grant
 	used        time.Time      // when a waiter last came or was served
@@ -105,7 +104,7 @@ func ticketOf(w *engine.Waiter) *ticket {
 
 func (q *queue) register(t *ticket) {
 	if t.owner == "" {
-		t.owner = q.discipline.newSignedOwner()
+		t.owner = q.newSignedOwner()
 	}
 	q.tickets[t.owner] = t
 }
@@ -166,7 +165,7 @@ const latest = time.Minute
 // tries until the owner can no longer have anything: a late heartbeat makes its place live
 // for WaiterTTL, and just before that ends, Redis may grant it the key.
 func (q *queue) leave(owner string, doubt bool, lease time.Duration) {
-	until := time.Now().Add(latest + q.discipline.config.WaiterTTL + max(lease, q.discipline.config.GrantLease))
+	until := time.Now().Add(latest + q.config.WaiterTTL + max(lease, q.config.GrantLease))
 	q.leaving = append(q.leaving, leaver{owner, doubt, until})
 	loop.Poke(q.poke)
 }

@@ -35,7 +35,7 @@ func lingerers(t *testing.T, places int) *queue {
 	c.LockerID = strings.Repeat("c", 36)
 	d := newDiscipline(nowhere{}, c, Config{})
 	t.Cleanup(func() { require.NoError(t, d.engine.Close()) })
-	q := &queue{discipline: d, engine: d.engine, key: d.engine.NewKey("k"), ready: true, poke: make(chan struct{}, 1), tickets: make(map[string]*ticket), foreign: true}
+	q := &queue{discipline: d, key: d.engine.NewKey("k"), ready: true, poke: make(chan struct{}, 1), tickets: make(map[string]*ticket), foreign: true}
 	q.key.SetState(q)
 	for i := range places {
 		q.tickets[fmt.Sprint(i)] = &ticket{}
@@ -106,7 +106,7 @@ func TestLingeringEnds(t *testing.T) {
 		require.True(t, q.lingers())
 		time.Sleep(time.Second)
 		q.key.Lock()
-		q.discipline.BeforeRelease(q.key)
+		q.BeforeRelease(q.key)
 		q.key.Unlock()
 		require.Len(t, q.poke, 1, "the loop looks at once when the key has gone")
 		require.False(t, q.lingers())
@@ -123,7 +123,7 @@ func TestLongOwners(t *testing.T) {
 			require.Equal(t, count >= manyEnter, len(ticket.owner) > longest, "%d of %d: %s", i, count, ticket.owner)
 			require.Regexp(t, "^"+q.engine.LockerID+":0[0-9]+$", ticket.owner)
 			require.Same(t, ticket, q.tickets[ticket.owner])
-			require.True(t, q.discipline.signed(ticket.owner))
+			require.True(t, q.signed(ticket.owner))
 		}
 	}
 	require.Len(t, q.tickets, 2*manyEnter-1, "all owners differ")

@@ -52,7 +52,7 @@ func (d *discipline) open(k *engine.Key, w *engine.Waiter) (*queue, *ticket) {
 	if q == nil {
 		now := time.Now()
 		q = &queue{
-			discipline: d, engine: d.engine, key: k, poke: make(chan struct{}, 1), opened: now, used: now,
+			discipline: d, key: k, poke: make(chan struct{}, 1), opened: now, used: now,
 			tickets: make(map[string]*ticket),
 		}
 		q.inbox = d.backend.Inbox(k.Name, func(message string) { d.receive(k.Name, message) })

@@ -11,27 +11,29 @@ import (
 // race is the state of racing waiters of a key. It lives as long as they do. The stripe's mutex
 // guards it, except poke and what belongs to its loop.
 type race struct {
-	running   bool          // the loop runs
-	probe     bool          // the next attempt need not wait for a message
-	sub       Subscription  // nil until the race meets another process; set by the loop
-	contended bool          // met another process: subscribe before the next attempt
-	poke      chan struct{} // one slot: look at the waiters and at probe
-	wide      int           // attempts that have succeeded since one found no room, with engine.ManyHolds
-	extra     int           // attempts of widen that are under way
-	turns     turns
-	atRelease pubsub.State   // of sub, before our last release
-	retry     loop.Backoff   // owned by the loop
-	tries     int            // split votes, minus the attempts without one; for RetryDelay; owned by the loop
-	why       error          // the backend's reason for the last failure, see engine.Attempt
-	orphan    *engine.Orphan // of the last attempt; to be undone before the next; owned by the loop, or by the first attempt before it
-	outage    *engine.Outage // set while Redis does not answer
+	*discipline               // immutable
+	key         *engine.Key   // immutable
+	running     bool          // the loop runs
+	probe       bool          // the next attempt need not wait for a message
+	sub         Subscription  // nil until the race meets another process; set by the loop
+	contended   bool          // met another process: subscribe before the next attempt
+	poke        chan struct{} // one slot: look at the waiters and at probe
+	wide        int           // attempts that have succeeded since one found no room, with engine.ManyHolds
+	extra       int           // attempts of widen that are under way
+	turns       turns
+	atRelease   pubsub.State   // of sub, before our last release
+	retry       loop.Backoff   // owned by the loop
+	tries       int            // split votes, minus the attempts without one; for RetryDelay; owned by the loop
+	why         error          // the backend's reason for the last failure, see engine.Attempt
+	orphan      *engine.Orphan // of the last attempt; to be undone before the next; owned by the loop, or by the first attempt before it
+	outage      *engine.Outage // set while Redis does not answer
 }
 
 // ensureRace returns the race for k, made if need be. The key's mutex is held.
-func ensureRace(k *engine.Key) *race {
+func (d *discipline) ensureRace(k *engine.Key) *race {
 	r := raceOf(k)
 	if r == nil {
-		r = &race{poke: make(chan struct{}, 1)}
+		r = &race{discipline: d, key: k, poke: make(chan struct{}, 1)}
 		k.SetState(r)
 	}
 	return r
@@ -61,71 +63,75 @@ func (r *race) releases(now pubsub.State) uint64 {
 // the key, or the key has no waiters. There is at most one for a key in this process. The key
 // goes to the waiter that is first when the answer comes, so a waiter may leave at any
 // moment.
-func (d *discipline) run(k *engine.Key) {
-	k.Lock()
-	r := ensureRace(k)
-	seen, until, resting := r.seen(), time.Now().Add(d.engine.Lease), r.turns.active()
-	k.Unlock()
+func (r *race) run() {
+	r.key.Lock()
+	seen, until, resting := r.seen(), time.Now().Add(r.engine.Lease), r.turns.active()
+	r.key.Unlock()
 	for {
 		notified := false
 		switch {
-		case d.unheard(k, r):
+		case r.unheard():
 			// So it cannot miss a release after its next attempt. Without a confirmation
 			// (messages not allowed, connection lost) the timed attempts of rest must do.
-			d.subscribe(k, r, min(d.engine.Calls.Timeout, probeWithoutMessages), func(now pubsub.State) bool { return now.Live })
+			r.subscribe(min(r.engine.Calls.Timeout, probeWithoutMessages), func(now pubsub.State) bool { return now.Live })
 		case resting:
-			if notified = d.rest(k, r, seen, until); notified {
-				d.engine.Woken(k.Name)
+			if notified = r.rest(seen, until); notified {
+				r.engine.Woken(r.key.Name)
 			}
 		}
-		terms, ok := d.wanted(k, r)
+		terms, ok := r.wanted()
 		if !ok {
 			return
 		}
 		// A message from here on cuts the next sleep short.
 		seen = r.seen()
-		a := d.clear(r)
+		a := r.clear()
 		if a.Err == nil {
-			a = d.engine.Try(d.engine.Calls.Context(), k, terms, d.engine.FencesToReserve(terms))
+			a = r.try(terms)
 			r.orphan = a.Orphan
 		}
-		if d.deliver(k, r, a, terms) {
+		if r.deliver(a, terms) {
 			return
 		}
 		resting = a.Err == nil && a.Hold == nil
 		if !a.Split {
 			r.tries = max(r.tries-1, 0)
-			until = a.Start.Add(d.longest(a.Remaining)) // the reply may have come late
+			until = a.Start.Add(r.longest(a.Remaining)) // the reply may have come late
 		} else {
 			r.tries++
-			until = time.Now().Add(2*d.engine.RTT() + d.delay(r.tries))
+			until = time.Now().Add(2*r.engine.RTT() + r.delay(r.tries))
 		}
 		if a.Err != nil {
 			// A new subscription ends the pause: Redis is back. Only the subscriptions' one
 			// connection looks for it often, however many keys have waiters.
-			d.subscribe(k, r, r.retry.Within(d.engine.Lease), func(now pubsub.State) bool { return now.Epoch != seen.Epoch })
+			r.subscribe(r.retry.Within(r.engine.Lease), func(now pubsub.State) bool { return now.Epoch != seen.Epoch })
 		}
 	}
 }
 
 // unheard reports whether the race has met another process and does not listen yet.
-func (d *discipline) unheard(k *engine.Key, r *race) bool {
-	k.Lock()
-	defer k.Unlock()
+func (r *race) unheard() bool {
+	r.key.Lock()
+	defer r.key.Unlock()
 	return r.contended && r.sub == nil
 }
 
 // wanted returns the terms of the first waiter, for an attempt. Without waiters, it ends the loop.
-func (d *discipline) wanted(k *engine.Key, r *race) (engine.Terms, bool) {
-	k.Lock()
-	defer k.Unlock()
-	if w := k.FirstWaiter(); w != nil {
+func (r *race) wanted() (engine.Terms, bool) {
+	r.key.Lock()
+	defer r.key.Unlock()
+	if w := r.key.FirstWaiter(); w != nil {
 		r.probe = false
-		d.widen(k, r)
+		r.widen()
 		return w.Terms, true
 	}
-	r.stop(k)
+	r.stop()
 	return engine.Terms{}, false
+}
+
+// try makes an attempt for a waiter with these terms.
+func (r *race) try(terms engine.Terms) engine.Attempt {
+	return r.engine.Try(r.engine.Calls.Context(), r.key, terms, r.engine.FencesToReserve(terms))
 }
 
 // maxExtra is how many attempts may be under way for a key that are not of its loop. They share calls
@@ -136,8 +142,8 @@ const maxExtra = 64
 // for some is often room for more. So N permits that are given back serve N waiters in about log2 N
 // round trips. The loop does not depend on them: it goes on until its own finds no room.
 // The key's mutex is held.
-func (d *discipline) widen(k *engine.Key, r *race) {
-	n := 0
+func (r *race) widen() {
+	k, n := r.key, 0
 	for w := range k.All() {
 		if n++; n > 1+r.wide || r.extra == maxExtra {
 			return
@@ -148,13 +154,13 @@ func (d *discipline) widen(k *engine.Key, r *race) {
 		terms := w.Terms
 		r.extra++
 		k.Go(func() {
-			a := d.engine.Try(d.engine.Calls.Context(), k, terms, d.engine.FencesToReserve(terms))
-			d.engine.Undo(a.Orphan)
+			a := r.try(terms)
+			r.engine.Undo(a.Orphan)
 			k.Lock()
 			defer k.Unlock()
 			r.extra--
 			if k.NoteResult(a.Err) == nil {
-				d.serve(k, r, a, terms)
+				r.serve(a, terms)
 			} else {
 				r.wide = 0
 			}
@@ -164,9 +170,9 @@ func (d *discipline) widen(k *engine.Key, r *race) {
 }
 
 // stop ends the loop, with the key's mutex held.
-func (r *race) stop(k *engine.Key) {
+func (r *race) stop() {
 	r.running, r.probe = false, false
-	k.EndCall()
+	r.key.EndCall()
 }
 
 // look makes the loop, if it runs, look at the race again; r may be nil. The key's mutex is held.
@@ -186,12 +192,12 @@ func (r *race) hurry() {
 
 // clear undoes what the last attempt may have left before the next one, so that this
 // process has one call for the key under way, even while Redis is unavailable.
-func (d *discipline) clear(r *race) engine.Attempt {
+func (r *race) clear() engine.Attempt {
 	a := engine.Attempt{Start: time.Now()}
 	if r.orphan == nil {
 		return a
 	}
-	if a.Err = d.engine.UndoOnce(r.orphan); a.Err == nil {
+	if a.Err = r.engine.UndoOnce(r.orphan); a.Err == nil {
 		r.orphan = nil
 	}
 	return a
@@ -199,7 +205,8 @@ func (d *discipline) clear(r *race) engine.Attempt {
 
 // deliver gives the result of an attempt to the waiters. It reports whether the loop has
 // ended: the key is held here now, or has no waiters any more.
-func (d *discipline) deliver(k *engine.Key, r *race, a engine.Attempt, terms engine.Terms) (over bool) {
+func (r *race) deliver(a engine.Attempt, terms engine.Terms) (over bool) {
+	k := r.key
 	k.Lock()
 	defer k.Unlock()
 	a.Err = k.NoteResult(a.Err)
@@ -210,44 +217,44 @@ func (d *discipline) deliver(k *engine.Key, r *race, a engine.Attempt, terms eng
 		over = k.FirstWaiter() == nil
 	} else {
 		r.retry, r.why = loop.Backoff{}, a.Why
-		over = d.serve(k, r, a, terms)
+		over = r.serve(a, terms)
 	}
 	if over {
-		r.stop(k) // unless a key has one hold, it begins again for the next waiter
+		r.stop() // unless a key has one hold, it begins again for the next waiter
 	}
 	return over
 }
 
 // serve gives the hold of an attempt, if it has one, to a waiter, and reports whether it did. The key's mutex
 // is held.
-func (d *discipline) serve(k *engine.Key, r *race, a engine.Attempt, terms engine.Terms) bool {
-	w := d.waiterFor(k, terms)
+func (r *race) serve(a engine.Attempt, terms engine.Terms) bool {
+	w := r.waiterFor(terms)
 	if a.Hold != nil && w == nil {
-		d.engine.Undo(a.Hold.Orphan())
+		r.engine.Undo(a.Hold.Orphan())
 		return false
 	}
-	if d.engine.Adopt(k, a, w) == nil {
+	if r.engine.Adopt(a, w) == nil {
 		r.contended, r.wide = true, 0
 		return false
 	}
-	if d.engine.Holds == engine.ManyHolds {
+	if r.engine.Holds == engine.ManyHolds {
 		r.wide++
 	}
 	r.turns.reset()
-	if n := r.releases(r.seen()); n > 0 && d.delay != nil {
-		d.usual[k.Stripe()].Note(int64(n << 10))
+	if n := r.releases(r.seen()); n > 0 && r.delay != nil {
+		r.usual[r.key.Stripe()].Note(int64(n << 10))
 	}
 	return true
 }
 
 // waiterFor is the first waiter, if it asked for those terms. With several attempts in parallel, it is
 // the first that asked for them.
-func (d *discipline) waiterFor(k *engine.Key, terms engine.Terms) *engine.Waiter {
-	for w := range k.All() {
+func (r *race) waiterFor(terms engine.Terms) *engine.Waiter {
+	for w := range r.key.All() {
 		switch {
 		case w.Terms == terms:
 			return w
-		case d.engine.Holds == engine.OneHold:
+		case r.engine.Holds == engine.OneHold:
 			return nil
 		}
 	}

@@ -61,8 +61,8 @@ func TestG4_AReleaseStepsBackForTheOtherListeners(t *testing.T) {
 				k.Push(engine.NewWaiter(engine.Terms{}, nil, 0))
 			}
 			if c.hear {
-				ensureRace(k).sub = live(7)
-				ensureRace(k).running = true // as with several holds
+				d.ensureRace(k).sub = live(7)
+				d.ensureRace(k).running = true // as with several holds
 			}
 			d.BeforeRelease(k)
 			require.Equal(t, c.hear, raceOf(k) != nil && raceOf(k).turns.coming == 1)
@@ -101,7 +101,7 @@ func TestNothingEndsWhileACallIsUnderWay(t *testing.T) {
 	d := testDiscipline(t)
 	k := d.engine.NewKey("k")
 	k.Go(func() {})
-	ensureRace(k)
+	d.ensureRace(k)
 	d.Settle(k)
 	require.NotNil(t, raceOf(k))
 }

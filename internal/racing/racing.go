@@ -42,7 +42,7 @@ func (d *discipline) Join(k *engine.Key, _ *engine.Waiter) engine.Ticket {
 }
 
 func (d *discipline) JoinFirst(k *engine.Key, _ *engine.Waiter, a engine.Attempt) {
-	r := ensureRace(k)
+	r := d.ensureRace(k)
 	r.outage = r.outage.Note(a.Start, k.NoteResult(a.Err))
 	r.contended, r.why = r.contended || a.Err == nil, a.Why
 	if d.engine.Holds != engine.OneHold { // several first attempts may each leave one
@@ -103,7 +103,7 @@ func (d *discipline) AfterRelease(k *engine.Key, released wire.ReleaseReply) {
 		r.turns.departed()
 	}
 	if released.Ours && k.FirstWaiter() != nil && d.engine.LocalHandover > 0 {
-		r, others := ensureRace(k), released.Listeners
+		r, others := d.ensureRace(k), released.Listeners
 		if r.atRelease.Live {
 			others--
 		}
@@ -127,9 +127,9 @@ func (d *discipline) HoldLost(k *engine.Key, _ *engine.Hold) {
 func (d *discipline) Settle(k *engine.Key) {
 	switch waits := k.FirstWaiter() != nil; {
 	case waits && (d.engine.Holds != engine.OneHold || !k.Busy() && !k.Held()):
-		if r := ensureRace(k); !r.running {
+		if r := d.ensureRace(k); !r.running {
 			r.running = true
-			k.Go(func() { d.run(k) })
+			k.Go(r.run)
 		}
 	case waits: // the end of that call or hold settles it
 	case k.Busy():

@@ -3,7 +3,6 @@ package racing
 import (
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/pubsub"
@@ -16,12 +15,12 @@ const probeWithoutMessages = time.Second
 
 // subscribe subscribes to the releases of a key, unless the race has done so, and sleeps for
 // at most the given time until the subscription is as wanted.
-func (d *discipline) subscribe(k *engine.Key, r *race, most time.Duration, wanted func(pubsub.State) bool) {
+func (r *race) subscribe(most time.Duration, wanted func(pubsub.State) bool) {
 	if r.sub == nil {
-		sub := d.backend.Subscribe(k.Name)
-		k.Lock()
+		sub := r.backend.Subscribe(r.key.Name)
+		r.key.Lock()
 		r.sub = sub
-		k.Unlock()
+		r.key.Unlock()
 	}
 	limit := time.NewTimer(most)
 	defer limit.Stop()
@@ -29,7 +28,7 @@ func (d *discipline) subscribe(k *engine.Key, r *race, most time.Duration, wante
 		select {
 		case <-r.sub.Wake():
 		case <-r.poke:
-			if d.called(k, r) {
+			if r.called() {
 				return
 			}
 		case <-limit.C:
@@ -39,10 +38,10 @@ func (d *discipline) subscribe(k *engine.Key, r *race, most time.Duration, wante
 }
 
 // called reports whether the loop must not sleep on.
-func (d *discipline) called(k *engine.Key, r *race) bool {
-	k.Lock()
-	defer k.Unlock()
-	return k.FirstWaiter() == nil || r.probe
+func (r *race) called() bool {
+	r.key.Lock()
+	defer r.key.Unlock()
+	return r.key.FirstWaiter() == nil || r.probe
 }
 
 // rest sleeps until there is a reason for the next attempt, and reports whether that was a
@@ -52,8 +51,8 @@ func (d *discipline) called(k *engine.Key, r *race) bool {
 //   - a new subscription;
 //   - the moment until, or before that a probe by the clock, of turns or without messages;
 //   - nobody waits any more.
-func (d *discipline) rest(k *engine.Key, r *race, before pubsub.State, until time.Time) (notified bool) {
-	blind := time.Now().Add(probeWithoutMessages)
+func (r *race) rest(before pubsub.State, until time.Time) (notified bool) {
+	k, blind := r.key, time.Now().Add(probeWithoutMessages)
 	last, due := before.Messages, time.Time{}
 	k.Lock()
 	defer k.Unlock()
@@ -70,11 +69,11 @@ func (d *discipline) rest(k *engine.Key, r *race, before pubsub.State, until tim
 				return true
 			}
 		case seen.Notified-before.Notified > r.turns.coming: // not only ours
-			if d.delay == nil {
+			if r.delay == nil {
 				return true
 			}
 			if seen.Messages != last || due.IsZero() {
-				last, due = seen.Messages, now.Add(d.holdBack(k, r, seen))
+				last, due = seen.Messages, now.Add(r.holdBack(seen))
 			}
 			if !now.Before(due) {
 				return true
@@ -110,21 +109,21 @@ func (d *discipline) rest(k *engine.Key, r *race, before pubsub.State, until tim
 // has let as many releases pass as a wait for a key of this stripe usually does. For each release
 // fewer it waits one round trip more, up to a few: so those that came first go first, and they do
 // not ask at the same time. As long as many do nevertheless, the delay is random as well.
-func (d *discipline) holdBack(k *engine.Key, r *race, seen pubsub.State) time.Duration {
+func (r *race) holdBack(seen pubsub.State) time.Duration {
 	const most = 4
-	behind := float64(d.usual[k.Stripe()].Load())/(1<<10) - float64(r.releases(seen))
-	pause := time.Duration(min(max(behind, 0), most) * float64(d.engine.RTT()))
+	behind := float64(r.usual[r.key.Stripe()].Load())/(1<<10) - float64(r.releases(seen))
+	pause := time.Duration(min(max(behind, 0), most) * float64(r.engine.RTT()))
 	if r.tries > 0 {
-		pause += d.delay(r.tries - 1)
+		pause += r.delay(r.tries - 1)
 	}
 	return pause
 }
 
 // longest is the longest sleep: until the holder's lease must be over, but at most one
 // lease of ours.
-func (d *discipline) longest(remaining time.Duration) time.Duration {
-	if remaining == wire.NoExpiry || remaining > d.engine.Lease {
-		return d.engine.Lease
+func (r *race) longest(remaining time.Duration) time.Duration {
+	if remaining == wire.NoExpiry || remaining > r.engine.Lease {
+		return r.engine.Lease
 	}
 	return remaining + time.Millisecond // Redis rounds down
 }
