@@ -43,7 +43,7 @@ func (a Attempt) Failure() error {
 // Try makes one attempt, which reserves that many fences. If it may have been carried out, or its reply
 // came too late, it leaves an orphan, which the caller must undo.
 func (e *Engine) Try(ctx context.Context, k *Key, t Terms, reserve int64) Attempt {
-	a, start := acquiring{e, k.Name, e.NewOwner(), t, reserve}, time.Now()
+	a, start := acquiring{k, e.NewOwner(), t, reserve}, time.Now()
 	reply, err := wire.AcquireReply{}, errHeldBack
 	switch {
 	case e.Calls.Answering(k.Name):
@@ -66,18 +66,18 @@ func (e *Engine) NewOwner() string {
 
 // acquiring is the call of an attempt.
 type acquiring struct {
-	engine      *Engine
-	name, owner string
-	terms       Terms
-	reserve     int64
+	key     *Key
+	owner   string
+	terms   Terms
+	reserve int64
 }
 
 func (a acquiring) send(ctx context.Context) (wire.AcquireReply, error) {
-	writer := a.terms.beside
+	backend, writer := a.key.engine.backend, a.terms.beside
 	if writer == nil {
-		return a.engine.backend.Acquire(ctx, a.name, a.owner, a.terms.Lease, a.reserve)
+		return backend.Acquire(ctx, a.key.Name, a.owner, a.terms.Lease, a.reserve)
 	}
-	reply, err := a.engine.backend.(ReaderBackend).AcquireBeside(ctx, a.name, a.owner, writer.Owner(), a.terms.Lease)
+	reply, err := backend.(ReaderBackend).AcquireBeside(ctx, a.key.Name, a.owner, writer.Owner(), a.terms.Lease)
 	reply.Fence, reply.FenceEnd = writer.Fence(), writer.Fence()
 	return reply, err
 }

@@ -26,14 +26,14 @@ func (e *Engine) NewKey(name string) *Key { return &Key{stripe: e.stripeOf(name)
 // beginCall begins a call for the key of a name, and returns the key's state, made if need be. Close waits
 // for the call until finishCall, or until EndCall and then Calls.End. The stripe's mutex is held, and the
 // stripe is not closed.
-func (e *Engine) beginCall(st *stripe, name string) *Key {
+func (st *stripe) beginCall(name string) *Key {
 	k := st.keys[name]
 	if k == nil {
 		k = &Key{stripe: st, Name: name}
 		st.keys[name] = k
 	}
 	k.calls++
-	e.Calls.Begin()
+	st.engine.Calls.Begin()
 	return k
 }
 

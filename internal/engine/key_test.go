@@ -32,21 +32,35 @@ func (o obedient) Release(_ context.Context, h *Hold, _ int64) (wire.ReleaseRepl
 	return wire.ReleaseReply{Ours: true}, nil
 }
 
-type obedientDiscipline struct{ obedient }
+func (obedient) HoldLost(*Key, *Hold) {}
 
-func (obedientDiscipline) HoldLost(*Key, *Hold) {}
+func newObedient() obedient {
+	return obedient{calls: calls.New(time.Minute, nil), released: make(chan string, 10)}
+}
+
+// newEngine returns an engine on a backend that is its discipline, too.
+func newEngine(t *testing.T, b interface {
+	Backend
+	Discipline
+}, change func(*Config)) *Engine {
+	c, err := Configure("test", "New", nil, nil)
+	require.NoError(t, errors.Join(err, c.Check()))
+	change(&c)
+	e := New(b, b, c)
+	t.Cleanup(func() { require.NoError(t, e.Close()) })
+	return e
+}
+
+func asItIs(*Config) {}
 
 // Redis may have granted a key to a waiter here before the reply to an attempt arrives: what the
 // attempt got is over. A grant that comes later than a hold ends that hold.
 func TestG1_AKeyHasOneHold(t *testing.T) {
-	c, err := Configure("test", "New", nil, nil)
-	require.NoError(t, errors.Join(err, c.Check()))
-	o := obedient{calls: calls.New(time.Minute, nil), released: make(chan string, 1)}
-	e := New(o, obedientDiscipline{o}, c)
-	defer e.Close()
+	o := newObedient()
+	e := newEngine(t, o, asItIs)
 	k := e.NewKey("k")
 	hold := func(owner string) *Hold {
-		return e.NewHold(k, owner, Terms{Lease: c.Lease}, time.Now(), wire.AcquireReply{}, nil)
+		return e.NewHold(k, owner, Terms{Lease: e.Lease}, time.Now(), wire.AcquireReply{}, nil)
 	}
 	k.Lock()
 	first := e.Adopt(Attempt{Hold: hold("first")}, nil)
@@ -79,14 +93,9 @@ func TestAHoldThatEndsBeforeItIsAdopted(t *testing.T) {
 
 // several returns an engine whose keys may have several holds, and what makes one.
 func several(t *testing.T) (*Engine, func(k *Key, owner string) *Hold) {
-	c, err := Configure("test", "New", nil, nil)
-	require.NoError(t, errors.Join(err, c.Check()))
-	c.Holds = ManyHolds
-	o := obedient{calls: calls.New(time.Minute, nil), released: make(chan string, 10)}
-	e := New(o, obedientDiscipline{o}, c)
-	t.Cleanup(func() { require.NoError(t, e.Close()) })
+	e := newEngine(t, newObedient(), func(c *Config) { c.Holds = ManyHolds })
 	return e, func(k *Key, owner string) *Hold {
-		return e.NewHold(k, owner, Terms{Lease: c.Lease}, time.Now(), wire.AcquireReply{}, nil)
+		return e.NewHold(k, owner, Terms{Lease: e.Lease}, time.Now(), wire.AcquireReply{}, nil)
 	}
 }
 

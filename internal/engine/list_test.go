@@ -6,12 +6,10 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -55,15 +53,11 @@ var errDenied = errors.New("denied")
 // and does not hide the others.
 func TestListOfServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, err := Configure("test", "New", nil, nil)
-		require.NoError(t, errors.Join(err, c.Check()))
-		s := shelves{obedient{calls: calls.New(time.Minute, nil)}, [][][]string{
+		e := newEngine(t, shelves{newObedient(), [][][]string{
 			{{"a", "b", "a"}, {}, {"b", "free", "denied", "c"}},
 			{{"d"}, {"…"}, {"never"}},
 			{{"a", "e"}},
-		}}
-		e := New(s, obedientDiscipline{s.obedient}, c)
-		defer e.Close()
+		}}, asItIs)
 		var keys []string
 		var failed []error
 		for s, err := range e.Locks(t.Context(), "") {

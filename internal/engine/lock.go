@@ -100,7 +100,7 @@ func (e *Engine) tryOrWait(ctx context.Context, r *request) (lease *holdfast.Lea
 	case st.closed:
 		err = holdfast.ErrClosed
 	case e.mayAttempt(k, r):
-		k = e.beginCall(st, r.name)
+		k = st.beginCall(r.name)
 		if e.shares(r.Terms) {
 			k.sharedAttempts++
 		}

@@ -162,13 +162,21 @@ func (s *section) count() (int, error) {
 	return int(s.entries), s.cause
 }
 
-// unlockNested ends an entry that is not the last, with the key's mutex held. countOut must follow.
-func (en *entry) unlockNested() {
-	s := en.section
+// unlockNested ends an entry that is not the last. The key's mutex is held; unlockNested unlocks it.
+func (en *entry) unlockNested(ctx context.Context) error {
+	s, k := en.section, en.key()
+	e := k.engine
+	held := e.observer.held(en)
 	s.entries--
 	en.notify(holdfast.ErrReleased)
 	en.endedEarly = true
-	delete(s.nest().entries, en)
+	delete(s.nesting.entries, en)
+	e.Calls.Begin()
+	k.Unlock()
+	defer e.Calls.End()
+	err := e.countOut(ctx, s)
+	e.observer.ended(en, held, err)
+	return err
 }
 
 // countOut counts an ended entry out in Redis, after the earlier nested calls. When ctx ends, so

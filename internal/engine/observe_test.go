@@ -101,18 +101,13 @@ func (refusal) Outcome() wire.Outcome { return wire.Refused }
 func TestObserver_TheHalvesHaveOneClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		half := func(o *holdfast.Observer) *Engine {
-			c, err := Configure("test", "New", nil, nil)
-			require.NoError(t, errors.Join(err, c.Check()))
-			c.Observer = o
-			h := obedient{calls: calls.New(time.Minute, nil)}
-			return New(h, obedientDiscipline{h}, c)
+			return newEngine(t, newObedient(), func(c *Config) { c.Observer = o })
 		}
 		waited := make(chan time.Duration, 1)
 		writers := half(&holdfast.Observer{Acquired: func(e holdfast.AcquiredEvent) { waited <- e.Waited }})
 		time.Sleep(time.Second)
 		readers := half(nil)
 		Pair(readers, writers)
-		defer writers.Close()
 		k, start := readers.NewKey("k"), time.Now()
 		a := Attempt{Start: start, Hold: readers.NewHold(k, "reader", Terms{Lease: time.Minute}, start, wire.AcquireReply{}, nil)}
 		k.Lock()

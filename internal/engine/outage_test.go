@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/errs"
 )
 
@@ -41,19 +40,15 @@ func TestG4_RideOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				settings, err := Configure("test", "New", nil, nil)
-				require.NoError(t, errors.Join(err, settings.Check()))
-				o := obedient{calls: calls.New(time.Minute, nil)}
-				e := New(o, obedientDiscipline{o}, settings)
-				defer e.Close()
+				e := newEngine(t, newObedient(), asItIs)
 				ctx, leave := context.WithCancel(t.Context())
 				defer leave()
 				n, start := 0, time.Now()
-				err = e.RideOut(ctx, !c.once, func(context.Context) error { n++; return c.call(n, e, leave) })
+				err := e.RideOut(ctx, !c.once, func(context.Context) error { n++; return c.call(n, e, leave) })
 				require.ErrorIs(t, err, c.want)
 				require.Equal(t, c.repeat, n > 1)
 				require.Equal(t, c.repeat, time.Since(start) > 0, "nor is there a pause")
-				require.Less(t, time.Since(start), settings.Lease+2*time.Second)
+				require.Less(t, time.Since(start), e.Lease+2*time.Second)
 			})
 		})
 	}

@@ -47,7 +47,7 @@ func (e *Engine) beside(ctx context.Context, r *request, writer *entry) (lease *
 	t := r.Terms
 	t.beside = writer
 	var k *Key
-	if !e.With(r.name, func(*Key) { k = e.beginCall(e.stripeOf(r.name), r.name) }) {
+	if !e.With(r.name, func(*Key) { k = e.stripeOf(r.name).beginCall(r.name) }) {
 		return nil, holdfast.ErrClosed
 	}
 	defer k.finishCall()

@@ -47,14 +47,7 @@ func (en *entry) unlock(ctx context.Context) error {
 		return errs.Lost(why)
 	}
 	if s.entries > 1 {
-		held := e.observer.held(en)
-		en.unlockNested()
-		e.Calls.Begin()
-		k.Unlock()
-		defer e.Calls.End()
-		err := e.countOut(ctx, s)
-		e.observer.ended(en, held, err)
-		return err
+		return en.unlockNested(ctx)
 	}
 	return en.unlockLast(ctx, now)
 }

@@ -108,7 +108,7 @@ func (e *Engine) beginAlone(ctx context.Context, name string) (*Key, error) {
 	case st.keys[name] != nil:
 		return nil, holdfast.ErrNotAcquired
 	}
-	return e.beginCall(st, name), nil
+	return st.beginCall(name), nil
 }
 
 // adoptAll begins the sections of all attempts. If one of them failed, it gives all

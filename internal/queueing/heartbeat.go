@@ -181,9 +181,6 @@ func (q *queue) nextHeartbeats() (asked []wire.HeartbeatRequest) {
 	}
 	now := time.Now()
 	q.due, q.had = time.Time{}, q.key.Held()
-	if q.refreshed.IsZero() {
-		q.refreshed = now
-	}
 	next := wire.HeartbeatRequest{Key: q.key.Name, Polls: !q.inbox.State().Live, Place: q.key.Watching()}
 	fresh := now.Sub(q.refreshed) >= refresh
 	whole := fresh || q.verify || now.Sub(q.aliveAt) >= q.config.WaiterTTL

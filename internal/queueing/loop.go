@@ -55,26 +55,22 @@ func (q *queue) checkInbox(now time.Time) {
 			q.due = now
 		}
 	}
-	if inbox.Live || !now.Before(q.patience()) {
+	if inbox.Live || !now.Before(q.patience) {
 		q.ready = true
 	}
 }
-
-// patience is when the queue stops waiting for the first confirmation of the inbox.
-// Without it, heartbeats must find the grants.
-func (q *queue) patience() time.Time { return q.opened.Add(time.Second) }
 
 func (q *queue) over(now time.Time) bool {
 	if q.key.FirstWaiter() != nil || len(q.tickets) > 0 || len(q.leaving) > 0 || q.entering > 0 {
 		return false
 	}
-	return q.key.Closed() || !q.served || now.Sub(q.used) >= keepIdle
+	return q.key.Closed() || now.Sub(q.served) >= keepIdle
 }
 
 // alarm is when the loop looks at the queue again without a wake-up.
 func (q *queue) alarm(now time.Time) time.Time {
 	at := now.Add(keepIdle)
-	for _, t := range []time.Time{q.due, q.pause, q.patience(), q.lingerFrom.Add(linger)} {
+	for _, t := range []time.Time{q.due, q.pause, q.patience, q.lingerFrom.Add(linger)} {
 		if t.After(now) && t.Before(at) {
 			at = t
 		}

@@ -19,7 +19,7 @@ type queue struct {
 	key         *engine.Key          // immutable
 	inbox       *pubsub.Subscription // immutable
 	poke        chan struct{}        // one slot: there may be something to do; immutable
-	opened      time.Time            // immutable
+	patience    time.Time            // until then, it waits for the first confirmation of the inbox; without one, heartbeats must find the grants; immutable
 	ready       bool                 // the inbox is live, or patience has run out
 	epoch       uint64               // of the inbox
 	tickets     map[string]*ticket   // by owner: of waiters that may be in Redis' queue, and of those being confirmed
@@ -28,8 +28,7 @@ type queue struct {
 	left        bool                 // leaves go behind the next enter or heartbeat
 	entering    int                  // calls to enter under way
 
-	served      bool           // the last wait ended with a grant
-	used        time.Time      // when a waiter last came or was served
+	served      time.Time      // when the last wait ended; zero: it ended without a grant
 	pause       time.Time      // no calls to enter and leave before then, after a failure
 	retry       loop.Backoff   // of calls to enter and leave; an answered heartbeat does not reset it
 	outage      *engine.Outage // Redis answers nothing
@@ -138,7 +137,7 @@ func (q *queue) done(t *ticket) {
 	q.placesFreed = max(q.placesFreed, t.at)
 	q.tellPlaces()
 	delete(q.tickets, t.owner)
-	q.served, q.used = true, time.Now()
+	q.served = time.Now()
 }
 
 // requeue gives a waiter that has lost its place another ticket and makes it the last

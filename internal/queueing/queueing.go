@@ -52,7 +52,7 @@ func (d *discipline) open(k *engine.Key, w *engine.Waiter) (*queue, *ticket) {
 	if q == nil {
 		now := time.Now()
 		q = &queue{
-			discipline: d, key: k, poke: make(chan struct{}, 1), opened: now, used: now,
+			discipline: d, key: k, poke: make(chan struct{}, 1), patience: now.Add(time.Second), refreshed: now,
 			tickets: make(map[string]*ticket),
 		}
 		q.inbox = d.backend.Inbox(k.Name, func(message string) { d.receive(k.Name, message) })
@@ -67,7 +67,6 @@ func (d *discipline) open(k *engine.Key, w *engine.Waiter) (*queue, *ticket) {
 func (d *discipline) Join(k *engine.Key, w *engine.Waiter) engine.Ticket {
 	q, t := d.open(k, w)
 	now := time.Now()
-	q.used = now
 	if !q.ready || len(q.outside) > 0 || q.entering > 0 && d.engine.LocalHandover > 0 || now.Before(q.pause) || q.lingering(now) {
 		q.outside = append(q.outside, t)
 		loop.Poke(q.poke)
@@ -93,7 +92,7 @@ func (d *discipline) JoinFirst(k *engine.Key, w *engine.Waiter, a engine.Attempt
 
 func (d *discipline) WaiterLeft(_ *engine.Key, w *engine.Waiter) {
 	if t := ticketOf(w); t != nil {
-		t.queue.served = false
+		t.queue.served = time.Time{}
 		t.queue.drop(t)
 	}
 }

@@ -58,12 +58,12 @@ func (r *race) releases(now pubsub.State) uint64 {
 	return now.Messages - min(r.atRelease.Messages, now.Messages)
 }
 
-// run is the loop that talks to Redis for the waiters of a key: subscribe, try again,
+// loop is the loop that talks to Redis for the waiters of a key: subscribe, try again,
 // sleep until a message or until the holder's lease must have ended. It ends when it has got
 // the key, or the key has no waiters. There is at most one for a key in this process. The key
 // goes to the waiter that is first when the answer comes, so a waiter may leave at any
 // moment.
-func (r *race) run() {
+func (r *race) loop() {
 	r.key.Lock()
 	seen, until, resting := r.seen(), time.Now().Add(r.engine.Lease), r.turns.active()
 	r.key.Unlock()

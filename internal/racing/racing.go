@@ -99,11 +99,13 @@ func (d *discipline) BeforeRelease(k *engine.Key) {
 
 // AfterRelease begins the turns of the other processes, if there are waiters here.
 func (d *discipline) AfterRelease(k *engine.Key, released wire.ReleaseReply) {
-	if r := raceOf(k); r != nil {
+	r := raceOf(k)
+	if r != nil {
 		r.turns.departed()
 	}
 	if released.Ours && k.FirstWaiter() != nil && d.engine.LocalHandover > 0 {
-		r, others := d.ensureRace(k), released.Listeners
+		r = d.ensureRace(k)
+		others := released.Listeners
 		if r.atRelease.Live {
 			others--
 		}
@@ -113,7 +115,7 @@ func (d *discipline) AfterRelease(k *engine.Key, released wire.ReleaseReply) {
 		}
 		r.contended = r.contended || others > 0
 	}
-	if r := raceOf(k); r != nil && r.turns.active() {
+	if r != nil && r.turns.active() {
 		r.look() // the next probe may be sooner
 	} else {
 		r.hurry()
@@ -129,7 +131,7 @@ func (d *discipline) Settle(k *engine.Key) {
 	case waits && (d.engine.Holds != engine.OneHold || !k.Busy() && !k.Held()):
 		if r := d.ensureRace(k); !r.running {
 			r.running = true
-			k.Go(r.run)
+			k.Go(r.loop)
 		}
 	case waits: // the end of that call or hold settles it
 	case k.Busy():
