@@ -28,15 +28,12 @@ func (e *Engine) await(ctx context.Context, w *Waiter) (*holdfast.Lease, error) 
 		}
 		e.logLongWait(w)
 		if got.granted != nil {
-			var waits bool
-			got.lease, waits, got.err = got.granted.Confirm(ctx, w)
+			got.lease, got.err = got.granted.Confirm(ctx, w)
 			e.Calls.End()
-			if waits {
+			if got.lease == nil && got.err == nil { // it waits again
 				continue
 			}
-			if got.lease != nil {
-				got.lease, got.err = e.unlockIfOver(ctx, got.lease)
-			}
+			got.lease, got.err = e.unlockIfOver(ctx, got.lease, got.err)
 		}
 		e.putBack(w)
 		return got.lease, got.err
@@ -80,11 +77,11 @@ func (e *Engine) endWait(ctx context.Context, w *Waiter) (*holdfast.Lease, error
 	return nil, errs.WithWait(ctx, holdfast.ErrNotAcquired)
 }
 
-// unlockIfOver returns a lease to its caller. If ctx has ended, the caller may be gone: the lease is
-// unlocked in the background.
-func (e *Engine) unlockIfOver(ctx context.Context, lease *holdfast.Lease) (*holdfast.Lease, error) {
-	if ctx.Err() == nil {
-		return lease, nil
+// unlockIfOver returns a lease, or the error in place of one, to its caller. If ctx has ended, the caller may be
+// gone: the lease is unlocked in the background.
+func (e *Engine) unlockIfOver(ctx context.Context, lease *holdfast.Lease, err error) (*holdfast.Lease, error) {
+	if lease == nil || ctx.Err() == nil {
+		return lease, err
 	}
 	e.unlockLater(lease)
 	return nil, errs.WithWait(ctx, holdfast.ErrNotAcquired)

@@ -45,9 +45,9 @@ type Discipline interface {
 type Ticket interface {
 	// Enter makes one attempt to enter the queue, before the waiter sleeps.
 	Enter(ctx context.Context)
-	// Confirm confirms that Redis has granted w the key. waits reports that the grant no
-	// longer stood, and that w waits again.
-	Confirm(ctx context.Context, w *Waiter) (lease *holdfast.Lease, waits bool, err error)
+	// Confirm confirms that Redis has granted w the key. It returns neither a lease nor an error if the
+	// grant no longer stood: w waits again.
+	Confirm(ctx context.Context, w *Waiter) (*holdfast.Lease, error)
 	// Decline gives up a grant instead.
 	Decline()
 }

@@ -45,7 +45,7 @@ type Engine struct {
 	owners     atomic.Uint64
 	watchdogs  watchdogs
 	undoings   sync.Map      // by {server, refused}: *undoing
-	pool       sync.Pool     // of waiters, for use again. Each engine has its own: a channel that was made in a bubble of testing/synctest must not be used in another
+	pool       sync.Pool     // of waiters
 	rtt        calls.Average // time of an acquire's round trip
 	warned     *sync.Once    // of warnOfEviction; immutable
 	closing    atomic.Bool

@@ -71,7 +71,7 @@ func TestG1_AKeyHasOneHold(t *testing.T) {
 	require.NoError(t, first.Err())
 
 	k.Lock()
-	third := e.AdoptGrant(hold("third"), NewWaiter(Terms{}, nil, 0))
+	third := e.AdoptGrant(hold("third"), k.NewWaiter(Terms{}, nil, 0))
 	k.Unlock()
 	require.ErrorIs(t, first.Err(), watchdog.ErrNotOurs)
 	require.NoError(t, third.Err())
@@ -137,7 +137,7 @@ func TestAKeyMayHaveSeveralHolds(t *testing.T) {
 func TestRefusedCallersWaitInTheOrderInWhichTheyBegan(t *testing.T) {
 	e, _ := several(t)
 	k := e.NewKey("k")
-	at := func(since time.Duration) *Waiter { return NewWaiter(Terms{}, nil, since) }
+	at := func(since time.Duration) *Waiter { return k.NewWaiter(Terms{}, nil, since) }
 	want := []*Waiter{at(1), at(2), at(3), at(4), at(9)}
 	k.pushEarly(want[2])
 	k.Push(want[4])

@@ -111,7 +111,7 @@ func (e *Engine) tryOrWait(ctx context.Context, r *request) (lease *holdfast.Lea
 	case k.full():
 		err = holdfast.ErrTooManyWaiters
 	default:
-		w = e.newWaiter(k, r, e.Calls.Now())
+		w = k.NewWaiter(r.Terms, r.onPlace, e.Calls.Now())
 		k.Push(w)
 		ticket = e.discipline.Join(k, w)
 	}
@@ -122,8 +122,8 @@ func (e *Engine) tryOrWait(ctx context.Context, r *request) (lease *holdfast.Lea
 	return nil, w, err
 }
 
-// With several holds of a key, a caller that may wait makes no first attempt while maxAtOnce calls for the
-// key are under way: a crowd must not ask for what only a few can get.
+// maxAtOnce is how many calls for a key with several holds may be under way before a caller that may wait makes
+// no first attempt: a crowd must not ask for what only a few can get.
 const maxAtOnce = 256
 
 // mayAttempt reports whether a caller makes an attempt of its own. The mutex of the key's stripe is held;
@@ -137,8 +137,10 @@ func (e *Engine) mayAttempt(k *Key, r *request) bool {
 		return true
 	case e.Holds == OneHold || k.FirstWaiter() != nil: // those that wait here come first
 		return false
+	case k.sharedAttempts > 0 && r.Default() && waits: // the attempt of another reader serves this one, too
+		return false
 	}
-	return !waits || k.calls < maxAtOnce && !(k.sharedAttempts > 0 && r.Default()) // one that succeeds serves this caller, too
+	return !waits || k.calls < maxAtOnce
 }
 
 // firstAttempt makes the first attempt for a key on the caller's goroutine, which saves an uncontended
@@ -162,7 +164,7 @@ func (e *Engine) firstAttempt(ctx context.Context, k *Key, r *request) (lease *h
 	}
 	if lease == nil {
 		if err = e.whyNotWait(ctx, k, r, a); err == nil {
-			w = e.newWaiter(k, r, e.Calls.At(a.Start))
+			w = k.NewWaiter(r.Terms, r.onPlace, e.Calls.At(a.Start))
 			k.pushEarly(w)
 			e.discipline.JoinFirst(k, w, a)
 		} else {
@@ -171,9 +173,7 @@ func (e *Engine) firstAttempt(ctx context.Context, k *Key, r *request) (lease *h
 	}
 	k.EndCall()
 	k.Unlock()
-	if lease != nil {
-		lease, err = e.unlockIfOver(ctx, lease)
-	}
+	lease, err = e.unlockIfOver(ctx, lease, err)
 	return lease, w, err
 }
 

@@ -74,8 +74,5 @@ func (e *Engine) beside(ctx context.Context, r *request, writer *entry) (lease *
 		e.writers.lose(writer.section.hold, watchdog.ErrNotOurs) // Redis has neither the writer nor, for its sake, the reader
 		return errs.Lost(watchdog.ErrNotOurs)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return e.unlockIfOver(ctx, lease)
+	return e.unlockIfOver(ctx, lease, err)
 }

@@ -55,7 +55,8 @@ func (e *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 	if ctx.Err() != nil {
 		return nil, errs.DoneBefore(ctx)
 	}
-	states := make([]*Key, 0, len(keys))
+	e.warned.Do(e.warnOfEviction)
+	states, owners := make([]*Key, 0, len(keys)), make([]string, 0, len(keys))
 	defer func() {
 		for _, k := range states {
 			k.finishCall()
@@ -66,22 +67,18 @@ func (e *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 		if err != nil {
 			return nil, errs.Of("lock", keys[i], err)
 		}
-		states = append(states, k)
+		states, owners = append(states, k), append(owners, e.NewOwner())
 	}
 	bounded, done := e.Calls.ContextFor(ctx)
 	defer done()
-	owners, attempts := make([]string, len(names)), make([]Attempt, len(names))
-	for i := range owners {
-		owners[i] = e.NewOwner()
-	}
-	start := time.Now()
-	ok, err := false, errHeldBack
+	start, ok, err := time.Now(), false, errHeldBack
 	if e.undoingOf(names[0], false).awaitRoom(bounded) {
 		ok, err = calls.Detached(bounded, e.Calls, "", func(ctx context.Context) (bool, error) {
 			return backend.AcquireAll(ctx, names, owners, t.Lease)
 		})
 	}
 	e.ObserveCall(bounded, names[0], err)
+	attempts := make([]Attempt, len(names))
 	for i, k := range states {
 		attempts[i] = e.newAttempt(k, owners[i], t, start, wire.AcquireReply{OK: ok}, err)
 	}

@@ -20,7 +20,7 @@ type waiters struct {
 
 // Waiter is one call that waits.
 type Waiter struct {
-	key        *Key // for which it waits
+	key        *Key // for which it waits; immutable
 	prev, next *Waiter
 	State      any // of the discipline; guarded by the stripe's mutex
 	Terms      Terms
@@ -40,32 +40,24 @@ type result struct {
 	err     error
 }
 
-// NewWaiter returns a waiter that began to wait at since, by Calls.Now. onPlace is nil, or gets its places.
-func NewWaiter(t Terms, onPlace func(int), since time.Duration) *Waiter {
-	return (&Waiter{ready: make(chan result, 1)}).reset(t, onPlace, since)
-}
-
-func (w *Waiter) reset(t Terms, onPlace func(int), since time.Duration) *Waiter {
-	w.Terms, w.Since, w.onPlace, w.places, w.told = t, since, onPlace, nil, 0
+// NewWaiter returns a waiter for the key that began to wait at since, by Calls.Now; onPlace is nil, or gets its
+// places. It may be one of the engine's pool. Each engine has its own pool: a channel that was made in a bubble
+// of testing/synctest must not be used in another.
+func (k *Key) NewWaiter(t Terms, onPlace func(int), since time.Duration) *Waiter {
+	w, _ := k.engine.pool.Get().(*Waiter)
+	if w == nil {
+		w = &Waiter{ready: make(chan result, 1)}
+	}
+	w.key, w.Terms, w.Since, w.onPlace, w.places, w.told = k, t, since, onPlace, nil, 0
 	if onPlace != nil {
 		w.places = make(chan int, 1)
 	}
 	return w
 }
 
-// newWaiter returns a waiter of the engine's pool, or a new one.
-func (e *Engine) newWaiter(k *Key, r *request, since time.Duration) *Waiter {
-	w, _ := e.pool.Get().(*Waiter)
-	if w == nil {
-		w = &Waiter{ready: make(chan result, 1)}
-	}
-	w.key = k
-	return w.reset(r.Terms, r.onPlace, since)
-}
-
 // putBack puts a waiter into the pool, for use again. Its ready channel must be empty.
 func (e *Engine) putBack(w *Waiter) {
-	w.onPlace = nil
+	w.key, w.onPlace = nil, nil
 	e.pool.Put(w)
 }
 

@@ -33,11 +33,11 @@ func TestWaitersKeepTheirOrder(t *testing.T) {
 	for range 2000 {
 		switch n := rand.N(10); {
 		case n < 5:
-			w := NewWaiter(Terms{}, nil, 0)
+			w := k.NewWaiter(Terms{}, nil, 0)
 			k.Push(w)
 			want = append(want, w)
 		case n == 5:
-			w := NewWaiter(Terms{}, nil, 0)
+			w := k.NewWaiter(Terms{}, nil, 0)
 			k.pushEarly(w)
 			want = append([]*Waiter{w}, want...)
 		case len(want) > 0:
@@ -55,7 +55,7 @@ func TestFailEndsTheWaitsThatHaveAReason(t *testing.T) {
 	k := emptyKey()
 	var stay, gone []*Waiter
 	for i := range 9 {
-		w := NewWaiter(Terms{MaxHold: time.Duration(i)}, nil, 0)
+		w := k.NewWaiter(Terms{MaxHold: time.Duration(i)}, nil, 0)
 		k.Push(w)
 		if i%2 == 0 {
 			stay = append(stay, w)

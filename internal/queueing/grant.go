@@ -132,7 +132,7 @@ func (t *ticket) Decline() {
 
 // Confirm asks Redis whether a grant still stands, and sets the lease that the caller wants. If it
 // does not, the waiter enters again, at the end of the queue. It takes the key's mutex.
-func (t *ticket) Confirm(ctx context.Context, w *engine.Waiter) (_ *holdfast.Lease, waits bool, _ error) {
+func (t *ticket) Confirm(ctx context.Context, w *engine.Waiter) (*holdfast.Lease, error) {
 	q, k := t.queue, t.queue.key
 	lease := w.Terms.Lease // the call may outlast the waiter
 	for !t.closed() {
@@ -150,15 +150,15 @@ func (t *ticket) Confirm(ctx context.Context, w *engine.Waiter) (_ *holdfast.Lea
 		switch {
 		case err != nil:
 			t.Decline()
-			return nil, false, err
+			return nil, err
 		case !reply.OK:
-			return t.rejoin(w)
+			return nil, t.rejoin(w)
 		}
 		if held := t.confirmed(w, start, reply); held != nil {
-			return held, false, nil
+			return held, nil
 		}
 	}
-	return nil, false, holdfast.ErrClosed
+	return nil, holdfast.ErrClosed
 }
 
 // closed reports whether Close has ended all waits. Then the grant is given up.
@@ -185,14 +185,14 @@ func (t *ticket) confirmed(w *engine.Waiter, start time.Time, reply wire.Acquire
 }
 
 // rejoin lets a waiter enter again after its grant turned out not to stand.
-func (t *ticket) rejoin(w *engine.Waiter) (_ *holdfast.Lease, waits bool, _ error) {
+func (t *ticket) rejoin(w *engine.Waiter) error {
 	q, k := t.queue, t.queue.key
 	k.Lock()
 	defer k.Unlock()
 	q.drop(t)
 	if k.Closed() {
-		return nil, false, holdfast.ErrClosed
+		return holdfast.ErrClosed
 	}
 	q.enqueue(w) // last here, as in Redis' queue; nextHeartbeats needs one order
-	return nil, true, nil
+	return nil
 }

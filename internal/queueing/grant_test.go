@@ -31,14 +31,14 @@ func TestConfirmEndsWithClose(t *testing.T) {
 		q := lingerers(t, 0)
 		redis := &failing{Backend: q.backend}
 		q.backend = redis
-		w, ended := engine.NewWaiter(engine.Terms{Lease: time.Minute}, nil, 0), make(chan error, 1)
+		w, ended := q.key.NewWaiter(engine.Terms{Lease: time.Minute}, nil, 0), make(chan error, 1)
 		granted := q.newTicket(w)
 		q.key.Lock()
 		q.register(granted)
 		q.key.Unlock()
 		began := time.Now()
 		go func() {
-			_, _, err := granted.Confirm(t.Context(), w)
+			_, err := granted.Confirm(t.Context(), w)
 			ended <- err
 		}()
 		synctest.Wait()

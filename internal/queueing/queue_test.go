@@ -48,7 +48,7 @@ func (q *queue) holdBriefly() {
 	t := engine.Terms{Lease: time.Second, MaxHold: engine.Fixed}
 	q.key.Lock()
 	defer q.key.Unlock()
-	q.engine.AdoptGrant(q.engine.NewHold(q.key, "owner", t, time.Now(), wire.AcquireReply{}, nil), engine.NewWaiter(t, nil, 0))
+	q.engine.AdoptGrant(q.engine.NewHold(q.key, "owner", t, time.Now(), wire.AcquireReply{}, nil), q.key.NewWaiter(t, nil, 0))
 }
 
 // lingers is lingering, which needs the key's mutex held.
@@ -97,7 +97,7 @@ func TestLingeringEnds(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		require.False(t, q.lingers())
 
-		q.outside = []*ticket{{w: engine.NewWaiter(engine.Terms{}, nil, 0)}}
+		q.outside = []*ticket{{w: q.key.NewWaiter(engine.Terms{}, nil, 0)}}
 		require.Len(t, q.takeOutside(), 1)
 		require.True(t, q.lingers(), "the next linger again")
 
@@ -117,7 +117,7 @@ func TestLongOwners(t *testing.T) {
 	q := lingerers(t, 0)
 	for _, count := range []int{manyEnter - 1, manyEnter} {
 		for range count {
-			q.outside = append(q.outside, &ticket{w: engine.NewWaiter(engine.Terms{}, nil, 0)})
+			q.outside = append(q.outside, &ticket{w: q.key.NewWaiter(engine.Terms{}, nil, 0)})
 		}
 		for i, ticket := range q.takeOutside() {
 			require.Equal(t, count >= manyEnter, len(ticket.owner) > longest, "%d of %d: %s", i, count, ticket.owner)
@@ -129,10 +129,10 @@ func TestLongOwners(t *testing.T) {
 	require.Len(t, q.tickets, 2*manyEnter-1, "all owners differ")
 	require.Equal(t, q.engine.LockerID+":0"+strings.Repeat("0", 26)+"7", longOwner(q.engine.LockerID+":07"))
 
-	tried := &ticket{w: engine.NewWaiter(engine.Terms{}, nil, 0), owner: "tried"}
+	tried := &ticket{w: q.key.NewWaiter(engine.Terms{}, nil, 0), owner: "tried"}
 	q.outside = []*ticket{tried}
 	for range manyEnter {
-		q.outside = append(q.outside, &ticket{w: engine.NewWaiter(engine.Terms{}, nil, 0)})
+		q.outside = append(q.outside, &ticket{w: q.key.NewWaiter(engine.Terms{}, nil, 0)})
 	}
 	q.takeOutside()
 	require.Equal(t, "tried", tried.owner, "a waiter that has tried before keeps its owner")
@@ -145,7 +145,7 @@ func TestHeartbeatsAskForThePlaceOfTheOldest(t *testing.T) {
 	q := lingerers(t, 0)
 	q.inbox, q.verify = inboxes.Subscribe("k"), true
 	for i := range maxOwners + 9 {
-		w, owner := engine.NewWaiter(engine.Terms{}, func(int) {}, 0), fmt.Sprint(i)
+		w, owner := q.key.NewWaiter(engine.Terms{}, func(int) {}, 0), fmt.Sprint(i)
 		q.key.Push(w)
 		q.tickets[owner] = q.newTicket(w)
 		q.tickets[owner].owner, q.tickets[owner].entered = owner, true

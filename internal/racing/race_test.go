@@ -58,7 +58,7 @@ func TestG4_AReleaseStepsBackForTheOtherListeners(t *testing.T) {
 			k := d.engine.NewKey("k")
 			d.engine.LocalHandover = c.handover
 			if c.waits {
-				k.Push(engine.NewWaiter(engine.Terms{}, nil, 0))
+				k.Push(k.NewWaiter(engine.Terms{}, nil, 0))
 			}
 			if c.hear {
 				d.ensureRace(k).sub = live(7)
@@ -92,7 +92,7 @@ func TestNothingBeginsWhileACallIsUnderWay(t *testing.T) {
 	d := testDiscipline(t)
 	k := d.engine.NewKey("k")
 	k.Go(func() {})
-	k.Push(engine.NewWaiter(engine.Terms{}, nil, 0))
+	k.Push(k.NewWaiter(engine.Terms{}, nil, 0))
 	d.Settle(k) // else a loop begins, and panics
 }
 
