@@ -93,7 +93,8 @@ func (e *Engine) tryOrWait(ctx context.Context, r *request) (lease *holdfast.Lea
 	k := st.keys[r.name]
 	if lease = k.share(r.Terms); lease != nil {
 		st.Unlock()
-		return lease, nil, nil
+		lease, err = e.unlockIfOver(ctx, lease, nil)
+		return lease, nil, err
 	}
 	var ticket Ticket
 	switch {

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/planted"
 )
 
-// With [Config.SharedHolds], a hold serves several sections at the same time: readers of this process
+// With [SharedHolds], a hold serves several sections at the same time: readers of this process
 // share it. The last of them releases it.
 
 // share begins another section in a hold of the key, without a call to Redis, and returns its lease. It

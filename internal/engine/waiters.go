@@ -20,7 +20,7 @@ type waiters struct {
 
 // Waiter is one call that waits.
 type Waiter struct {
-	key        *Key // for which it waits; immutable
+	key        *Key // for which it waits; immutable until the end of the wait
 	prev, next *Waiter
 	State      any // of the discipline; guarded by the stripe's mutex
 	Terms      Terms

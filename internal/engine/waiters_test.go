@@ -104,3 +104,17 @@ func TestG10_AClockThatStandsStillEndsHandover(t *testing.T) {
 		require.True(t, f.ready(by, by.Now()-2*time.Microsecond))
 	})
 }
+
+// A waiter of the pool that was asked for its place is not for the next caller.
+func TestAWaiterOfThePoolForgetsPlaces(t *testing.T) {
+	k := emptyKey()
+	for range 100 { // the pool may drop one
+		w := k.NewWaiter(Terms{}, func(int) {}, 0)
+		w.Tell(3)
+		k.engine.putBack(w)
+		next := k.NewWaiter(Terms{}, nil, 0)
+		require.Nil(t, next.places)
+		require.Zero(t, next.told)
+		k.engine.putBack(next)
+	}
+}

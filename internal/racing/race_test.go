@@ -1,8 +1,10 @@
 package racing
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -104,4 +106,40 @@ func TestNothingEndsWhileACallIsUnderWay(t *testing.T) {
 	d.ensureRace(k)
 	d.Settle(k)
 	require.NotNil(t, raceOf(k))
+}
+
+// undoes is a backend that notes which owners are given up.
+type undoes struct {
+	nowhere
+	up chan string
+}
+
+func (u undoes) Release(_ context.Context, r wire.ReleaseRequest) (wire.ReleaseReply, error) {
+	u.up <- r.Owner
+	return wire.ReleaseReply{}, nil
+}
+
+func (undoes) Abandoned(string, string) {}
+
+// Where a key may have several holds, several first attempts may each leave an orphan.
+func TestF7_EachFirstAttemptIsUndone(t *testing.T) {
+	for _, holds := range []engine.Holds{engine.ManyHolds, engine.SharedHolds} {
+		synctest.Test(t, func(t *testing.T) {
+			c, err := engine.Configure("test", "New", nil, nil)
+			require.NoError(t, errors.Join(err, c.Check()))
+			c.Holds = holds
+			u := undoes{up: make(chan string, 9)}
+			d := newDiscipline(u, c)
+			k := d.engine.NewKey("k")
+			for _, owner := range []string{"a", "b"} {
+				k.Lock()
+				w := k.NewWaiter(engine.Terms{}, nil, 0)
+				k.Push(w)
+				d.JoinFirst(k, w, engine.Attempt{Orphan: &engine.Orphan{Name: "k", Owner: owner, Lease: time.Minute}})
+				k.Unlock()
+			}
+			require.ElementsMatch(t, []string{"a", "b"}, []string{<-u.up, <-u.up})
+			require.NoError(t, d.engine.Close())
+		})
+	}
 }
