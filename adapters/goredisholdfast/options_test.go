@@ -17,7 +17,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/adapters/goredisholdfast"
-	"github.com/holdfast-go/holdfast/internal/lockclient/lockclienttest"
+	"github.com/holdfast-go/holdfast/internal/testing/lockclienttest"
 	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/adapters/valkeyholdfast"
-	"github.com/holdfast-go/holdfast/internal/lockclient/lockclienttest"
+	"github.com/holdfast-go/holdfast/internal/testing/lockclienttest"
 	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 	"github.com/holdfast-go/holdfast/rlock"
 )

@@ -12,7 +12,7 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/holdfast-go/holdfast/adapters/valkeyholdfast"
-	"github.com/holdfast-go/holdfast/internal/lockclient/lockclienttest"
+	"github.com/holdfast-go/holdfast/internal/testing/lockclienttest"
 	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 )
 

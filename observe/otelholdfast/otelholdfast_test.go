@@ -19,7 +19,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
-	"github.com/holdfast-go/holdfast/internal/metrics/metricstest"
+	"github.com/holdfast-go/holdfast/internal/testing/metricstest"
 	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 	"github.com/holdfast-go/holdfast/observe/otelholdfast"
 )

@@ -13,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/metrics/metricstest"
+	"github.com/holdfast-go/holdfast/internal/testing/metricstest"
 	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 	"github.com/holdfast-go/holdfast/observe/promholdfast"
 )
