@@ -1,18 +1,14 @@
 package wire
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
 
-	"github.com/holdfast-go/holdfast/internal/cluster"
 	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/internal/redact"
 )
@@ -113,22 +109,4 @@ const sameSlot = " command keys must in same slot"
 // scattered reports whether a key has names in several slots by itself.
 func scattered(keys []string) bool {
 	return slices.ContainsFunc(keys, func(key string) bool { return !oneSlot(key) })
-}
-
-// bySlot divides a call for several keys, where a script has keys of one slot only. It
-// calls do with the indexes of the keys of each slot, for all slots in parallel. It returns
-// one of their errors.
-func (r *Redis) bySlot(keys int, key func(i int) string, do func(indexes []int) error) error {
-	slots := make(map[uint16][]int)
-	for i := range keys {
-		slot := cluster.Slot(key(i))
-		slots[slot] = append(slots[slot], i)
-	}
-	var all sync.WaitGroup
-	errs := make([]error, len(slots))
-	for i, indexes := range slices.Collect(maps.Values(slots)) {
-		all.Go(func() { errs[i] = do(indexes) })
-	}
-	all.Wait()
-	return cmp.Or(errs...)
 }

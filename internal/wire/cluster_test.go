@@ -201,6 +201,8 @@ func TestClusterSeveralKeys(t *testing.T) {
 	}
 	stranger := NewRedis(n.client, RedisSettings{Cluster: cluster.New(n.client)})
 	requireRefused(t, "NOPERM", errOf(stranger.Acquire(ctx, Fencing{}, AcquireRequest{"k", ownA, lease})))
+	require.NoError(t, NewFair(stranger, settingsOf(clientA)).Heartbeat(ctx, asked, replies), "each slot has an error of its own")
+	requireRefused(t, "NOPERM", replies[0].Err)
 }
 
 // A key and the names of its parts share a slot, or the key is refused, before anything is

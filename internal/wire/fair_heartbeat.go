@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -43,63 +44,44 @@ type HeartbeatReply struct {
 // one call; a key that is free is given to its next waiter. Scores are kept
 // Ahead of the server's clock, as far as the present length of the queue requires it. It
 // may be repeated. replies has a slot for each of asked; a key that the user has no right
-// to costs the others some round trips, as in [Redis.Renew].
+// to costs the others some round trips, as in [Redis.Renew]. The error of a key is in its reply.
+// Heartbeat returns an error, too, if no reply is good, but not where a script has keys of one slot
+// only: one slot's error is not the others'.
 func (f *Fair) Heartbeat(ctx context.Context, asked []HeartbeatRequest, replies []HeartbeatReply) error {
-	clear(replies)
-	if !f.redis.BySlot() {
-		if err := f.heartbeat(ctx, asked, replies); !crossed(err) {
-			return err
-		}
-	}
-	return f.redis.bySlot(len(asked), func(i int) string { return asked[i].Key }, func(indexes []int) error {
-		of, slotReplies := make([]HeartbeatRequest, len(indexes)), make([]HeartbeatReply, len(indexes))
-		for at, i := range indexes {
-			of[at] = asked[i]
-		}
-		_ = f.heartbeat(ctx, of, slotReplies)
-		for at, i := range indexes {
-			replies[i] = slotReplies[at]
-		}
-		return nil // one slot's error is not the others'
+	err := f.redis.spread(len(asked), func(i int) string { return asked[i].Key }, forbidden, func(of []int) error {
+		return f.heartbeat(ctx, of, asked, replies)
 	})
-}
-
-// heartbeat is Heartbeat for keys of one slot.
-func (f *Fair) heartbeat(ctx context.Context, asked []HeartbeatRequest, replies []HeartbeatReply) error {
-	err := f.heartbeatAtOnce(ctx, asked, replies)
-	if !forbidden(err) || len(asked) == 1 {
-		return err
+	if f.redis.BySlot() || slices.ContainsFunc(replies, func(h HeartbeatReply) bool { return h.Err == nil }) {
+		return nil
 	}
-	_ = apart(len(asked), forbidden, func(i, j int) error { return f.heartbeatAtOnce(ctx, asked[i:j], replies[i:j]) })
-	return nil
+	return err
 }
 
 // digit is a bool as the script reads it. Immutable.
 var digit = map[bool]string{false: "0", true: "1"}
 
-// heartbeatAtOnce is one call of Heartbeat. If it fails, each of replies has its error.
-func (f *Fair) heartbeatAtOnce(ctx context.Context, asked []HeartbeatRequest, replies []HeartbeatReply) error {
-	args := make([]string, 0, 8*len(asked)+8)
-	for _, a := range asked {
-		args = appendFairKeys(args, a.Key)
+// heartbeat is one call of Heartbeat, for the keys with the indexes of.
+func (f *Fair) heartbeat(ctx context.Context, of []int, asked []HeartbeatRequest, replies []HeartbeatReply) error {
+	args := make([]string, 0, 8*len(of)+8)
+	for _, i := range of {
+		args = appendFairKeys(args, asked[i].Key)
 	}
 	args = append(args, f.labelled, f.lockerID)
-	for _, a := range asked {
+	for _, i := range of {
+		a := asked[i]
 		args = append(args, strconv.Itoa(len(a.Owners)), digit[a.Polls]+digit[a.Place])
-		for i, owner := range a.Owners {
-			args = append(args, owner, millis(a.Ahead[i]))
+		for n, owner := range a.Owners {
+			args = append(args, owner, millis(a.Ahead[n]))
 		}
 	}
-	values, err := array(f.redis.invoke(ctx, fairHeartbeat, fairKeys*len(asked), args...))
-	if err != nil || len(values) != len(asked) {
+	values, err := array(f.redis.invoke(ctx, fairHeartbeat, fairKeys*len(of), args...))
+	if err != nil || len(values) != len(of) {
 		err = unexpected(err)
-		for i := range replies {
-			replies[i].Err = err
+	}
+	for at, i := range of {
+		if replies[i] = (HeartbeatReply{Err: err}); err == nil {
+			replies[i] = parseHeartbeatReply(values[at], len(asked[i].Owners))
 		}
-		return err
 	}
-	for i, v := range values {
-		replies[i] = parseHeartbeatReply(v, len(asked[i].Owners))
-	}
-	return nil
+	return err
 }

@@ -20,8 +20,8 @@ func ParseGrant(key, message string) (Grant, bool) {
 	return grantOf(text)
 }
 
-// maxMembers is what parts/settings.lua takes.
-const maxMembers = 999
+// longestRun is how many members parts/settings.lua takes.
+const longestRun = 999
 
 func grantOf(text string) (Grant, bool) {
 	if text == "" {
@@ -52,7 +52,7 @@ func grantOf(text string) (Grant, bool) {
 	g.Lease, g.Fence, g.FenceEnd = time.Duration(numbers[0])*time.Millisecond, numbers[1], numbers[2]
 	for rest != "" {
 		var number string
-		if number, rest, _ = strings.Cut(rest, " "); number == "" || len(g.Members) == maxMembers {
+		if number, rest, _ = strings.Cut(rest, " "); number == "" || len(g.Members) == longestRun {
 			return Grant{}, false
 		}
 		g.Members = append(g.Members, client+":"+number)

@@ -90,11 +90,7 @@ func (o *onRedis) InspectEach(ctx context.Context, names []string) ([]Result[hol
 		}
 		return results[i].Err
 	}
-	open := make([]int, len(names)) // indexes
-	for i := range open {
-		open[i] = i
-	}
-	for len(open) > 0 {
+	for open := all(len(names)); len(open) > 0; {
 		cmds := make(rueidis.Commands, len(open))
 		for at, i := range open {
 			keys := o.keys(names[i])

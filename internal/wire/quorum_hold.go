@@ -113,51 +113,47 @@ func parseNodeReply(m rueidis.RedisMessage) (r NodeReply, err error) {
 	return result(f, r)
 }
 
-// RenewVoted does what [Redis.Renew] does on a node of a quorum. counts reports whether its
-// answers Renewed count: they do if the node's marker is still that of vote, if that is of a
-// node with a restart guard. entries are set as by SetEntries, unless their count is 0.
-func (r *Redis) RenewVoted(ctx context.Context, vote *Vote, lease time.Duration, keys, owners []string, entries []Entries, answers []watchdog.Answer) (counts bool, err error) {
+// RenewVoted does what [Redis.Renew] does on a node of a quorum. valid reports whether the
+// node's marker is still that of vote, if that is of a node with a restart guard; otherwise no answer is
+// Renewed. entries are set as by SetEntries, unless their count is 0.
+func (r *Redis) RenewVoted(ctx context.Context, vote *Vote, lease time.Duration, keys, owners []string, entries []Entries, answers []watchdog.Answer) (valid bool, err error) {
 	clear(answers)
-	counts, err = r.renewVoted(ctx, vote, lease, keys, owners, entries, answers)
-	if !forbidden(err) || len(keys) == 1 {
-		return counts, err
-	}
-	var any atomic.Bool
-	err = apart(len(keys), forbidden, func(i, j int) error {
-		counts, err := r.renewVoted(ctx, vote, lease, keys[i:j], owners[i:j], entries[i:j], answers[i:j])
-		if counts {
+	var any atomic.Bool // a vote may end between two calls
+	err = apart(all(len(keys)), forbidden, func(of []int) error {
+		valid, err := r.renewVoted(ctx, vote, lease, of, keys, owners, entries, answers)
+		if valid {
 			any.Store(true)
-		}
-		for k := i; !counts && k < j; k++ { // a vote may end between two parts
-			if answers[k] == watchdog.Renewed {
-				answers[k] = watchdog.Unanswered
-			}
+		} else {
+			discount(of, answers)
 		}
 		return err
 	})
 	return any.Load(), err
 }
 
-// renewVoted is one call of RenewVoted.
-func (r *Redis) renewVoted(ctx context.Context, vote *Vote, lease time.Duration, keys, owners []string, entries []Entries, answers []watchdog.Answer) (counts bool, err error) {
-	args := make([]string, 0, 3*len(keys)+2)
-	args = append(append(args, keys...), marker, millis(lease))
-	for i, owner := range owners {
+// renewVoted is one call of RenewVoted, for the keys with the indexes of.
+func (r *Redis) renewVoted(ctx context.Context, vote *Vote, lease time.Duration, of []int, keys, owners []string, entries []Entries, answers []watchdog.Answer) (valid bool, err error) {
+	args := make([]string, 0, 3*len(of)+2)
+	for _, i := range of {
+		args = append(args, keys[i])
+	}
+	args = append(args, marker, millis(lease))
+	for _, i := range of {
 		value := "0"
 		if entries[i].Count > 0 {
 			value = r.field(entries[i])
 		}
-		args = append(args, owner, value)
+		args = append(args, owners[i], value)
 	}
-	values, err := array(r.invoke(ctx, quorumRenew, len(keys)+1, args...))
-	if err != nil || len(values) != len(keys)+1 {
+	values, err := array(r.invoke(ctx, quorumRenew, len(of)+1, args...))
+	if err != nil || len(values) != len(of)+1 {
 		return false, unexpected(err)
 	}
 	present, err := values[0].ToString()
 	if err != nil {
 		return false, errReply
 	}
-	return !vote.guarded() || present == vote.marker, parseAnswers(values[1:], answers)
+	return !vote.guarded() || present == vote.marker, parseAnswers(values[1:], of, answers)
 }
 
 // WriteFence raises the fence counter of a hold of owner to last; ours is false if

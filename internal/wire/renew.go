@@ -41,62 +41,44 @@ func (o *onRedis) Renew(ctx context.Context, lease time.Duration, keys, owners [
 	if len(keys) == 0 || len(owners) != len(keys) || len(answers) != len(keys) {
 		return refuse("%d keys, %d owners and %d answers: not as many of each, or none", len(keys), len(owners), len(answers))
 	}
-	if !o.redis.BySlot() {
-		if err := o.renewInSlot(ctx, lease, keys, owners, answers); !crossed(err) {
-			return err
-		}
-	}
-	return o.redis.bySlot(len(keys), func(i int) string { return keys[i] }, func(indexes []int) error {
-		slot := make([]string, 2*len(indexes))
-		slotKeys, slotOwners, slotAnswers := slot[:len(indexes)], slot[len(indexes):], make([]watchdog.Answer, len(indexes))
-		for at, i := range indexes {
-			slotKeys[at], slotOwners[at] = keys[i], owners[i]
-		}
-		err := o.renewInSlot(ctx, lease, slotKeys, slotOwners, slotAnswers)
-		for at, i := range indexes {
-			answers[i] = slotAnswers[at]
-		}
-		return err
+	refused := func(err error) bool { return forbidden(err) || divided(err) }
+	return o.redis.spread(len(keys), func(i int) string { return keys[i] }, refused, func(of []int) error {
+		return o.renewAtOnce(ctx, lease, of, keys, owners, answers)
 	})
 }
 
-// renewInSlot is Renew for keys of one slot.
-func (o *onRedis) renewInSlot(ctx context.Context, lease time.Duration, keys, owners []string, answers []watchdog.Answer) error {
-	err := o.renewAtOnce(ctx, lease, keys, owners, answers)
-	alone := func(err error) bool { return forbidden(err) || divided(err) }
-	if alone(err) && len(keys) > 1 {
-		err = apart(len(keys), alone, func(i, j int) error { return o.renewAtOnce(ctx, lease, keys[i:j], owners[i:j], answers[i:j]) })
-	}
-	return err
-}
-
-// renewAtOnce is one call of Renew.
-func (o *onRedis) renewAtOnce(ctx context.Context, lease time.Duration, keys, owners []string, answers []watchdog.Answer) error {
+// renewAtOnce is one call of Renew, for the keys with the indexes of.
+func (o *onRedis) renewAtOnce(ctx context.Context, lease time.Duration, of []int, keys, owners []string, answers []watchdog.Answer) error {
 	by, room := o.renew, renewArgs.Get().(*[]string)
 	by.renews = true
 	args := (*room)[:0]
-	for i, key := range keys {
-		if args = append(args, key); by.secondKey != nil {
-			args = append(args, by.secondKey(key, owners[i]))
+	for _, i := range of {
+		if args = append(args, keys[i]); by.secondKey != nil {
+			args = append(args, by.secondKey(keys[i], owners[i]))
 		}
 	}
-	all := len(args)
+	numkeys := len(args)
 	if args = append(args, millis(lease)); by.permits != "" {
 		args = append(args, by.permits)
 	}
-	args = append(args, owners...)
-	reply, shortfall, err := o.redis.write(ctx, by.script, all, args...)
+	for _, i := range of {
+		args = append(args, owners[i])
+	}
+	reply, shortfall, err := o.redis.write(ctx, by.script, numkeys, args...)
 	clear(args)
 	*room = args
 	renewArgs.Put(room)
-	err = parseRenewed(reply, err, answers)
-	if shortfall == nil {
-		return err
+	if err = parseRenewed(reply, err, of, answers); shortfall != nil {
+		discount(of, answers)
 	}
-	for i, a := range answers {
-		if a == watchdog.Renewed {
+	return cmp.Or(err, shortfall)
+}
+
+// discount makes Unanswered of what is Renewed among the answers with the indexes of.
+func discount(of []int, answers []watchdog.Answer) {
+	for _, i := range of {
+		if answers[i] == watchdog.Renewed {
 			answers[i] = watchdog.Unanswered
 		}
 	}
-	return cmp.Or(err, shortfall)
 }

@@ -105,28 +105,29 @@ func parseBool(m rueidis.RedisMessage, err error) (bool, error) {
 	return v == 1, nil
 }
 
-// parseRenewed fills answers, which are all Unanswered, and leaves them so
-// where it understands nothing.
-func parseRenewed(m rueidis.RedisMessage, err error, answers []watchdog.Answer) error {
+// parseRenewed fills the answers with the indexes of, which are all Unanswered, and leaves them so where it understands
+// nothing.
+func parseRenewed(m rueidis.RedisMessage, err error, of []int, answers []watchdog.Answer) error {
 	if err == nil && m.IsInt64() {
-		if all, _ := m.ToInt64(); all != 1 {
+		if renewed, _ := m.ToInt64(); renewed != 1 {
 			return errReply
 		}
-		for i := range answers {
+		for _, i := range of {
 			answers[i] = watchdog.Renewed
 		}
 		return nil
 	}
 	values, err := array(m, err)
-	if err != nil || len(values) != len(answers) {
+	if err != nil || len(values) != len(of) {
 		return unexpected(err)
 	}
-	return parseAnswers(values, answers)
+	return parseAnswers(values, of, answers)
 }
 
 // parseAnswers returns the first error that Redis gave for one key.
-func parseAnswers(values []rueidis.RedisMessage, answers []watchdog.Answer) (err error) {
-	for i, v := range values {
+func parseAnswers(values []rueidis.RedisMessage, of []int, answers []watchdog.Answer) (err error) {
+	for at, v := range values {
+		i := of[at]
 		var e error
 		if v.IsString() {
 			text, _ := v.ToString()

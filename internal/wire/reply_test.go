@@ -122,7 +122,7 @@ func FuzzReplies(f *testing.F) {
 		require.Equal(t, s.Held, len(s.Holders) > 0)
 
 		answers := make([]watchdog.Answer, 3)
-		if err = parseRenewed(m, nil, answers); err == nil {
+		if err = parseRenewed(m, nil, all(3), answers); err == nil {
 			require.NotContains(t, answers, watchdog.Unanswered)
 		}
 		if all, _ := m.ToInt64(); all != 1 && !m.IsArray() {
@@ -181,12 +181,12 @@ func TestParseGrant(t *testing.T) {
 }
 
 func TestGrantOf(t *testing.T) {
-	many := slices.Repeat([]string{ofA(2)}, maxMembers)
+	many := slices.Repeat([]string{ofA(2)}, longestRun)
 	for text, want := range map[string]Grant{
 		" 5000 7 9 02 013": {Lease: 5 * time.Second, Fence: 7, FenceEnd: 9, Members: []string{ofA(2), ofA(13)}},
 		" 5000 0 0":        {Lease: 5 * time.Second},
 		"":                 {},
-		" 5000 0 0" + strings.Repeat(" 02", maxMembers): {Lease: 5 * time.Second, Members: many},
+		" 5000 0 0" + strings.Repeat(" 02", longestRun): {Lease: 5 * time.Second, Members: many},
 	} {
 		want.Owner = ofA(1)
 		g, ok := grantOf(ofA(1) + text)
@@ -196,7 +196,7 @@ func TestGrantOf(t *testing.T) {
 	for _, bad := range []string{"", "0", "1", "x", " ", " 5000 7 9", ofA(1) + " ", ofA(1) + " 5000", ofA(1) + " 5000 7", ofA(1) + " 5000 7 ",
 		ofA(1) + " 0 7 9", ofA(1) + " -1 7 9", ofA(1) + " 5000 9 7", ofA(1) + " 5000 -1 7", ofA(1) + " 5s 7 9",
 		ofA(1) + " 5000 7 9  02", ofA(1) + " 3155760000000000 7 9", ofA(1) + " 99999999999999999999 7 9",
-		ofA(1) + " 5000 0 0" + strings.Repeat(" 02", maxMembers+1)} {
+		ofA(1) + " 5000 0 0" + strings.Repeat(" 02", longestRun+1)} {
 		g, ok := grantOf(bad)
 		require.False(t, ok, bad)
 		require.Zero(t, g, bad)
