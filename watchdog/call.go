@@ -11,25 +11,25 @@ import (
 )
 
 type call[H Watched] struct {
-	number uint64   // immutable; Lease.call of the holds that wait for it
+	number uint64   // immutable; Lease.call of the leases that wait for it
 	start  int64    // immutable: what its answers prove counts from here
-	limit  int64    // immutable: when the holds stop waiting for it
-	holds  []H      // not changed until Renew has returned
+	limit  int64    // immutable: when the leases stop waiting for it
+	leases []H      // not changed until Renew has returned
 	answer []Answer // owned by Renew until it returns
-	late   bool     // guarded by mu: the holds have stopped waiting for it
+	late   bool     // guarded by mu: the leases have stopped waiting for it
 }
 
-// waitsForCall is Lease.call of a hold that is due and waits for a call.
+// waitsForCall is Lease.call of a lease that is due and waits for a call.
 const waitsForCall = math.MaxUint64
 
-// nextCall makes a call of holds that are due; nil if there are none, or if as many as may be are under way. Before w.retryAt, holds
+// nextCall makes a call of leases that are due; nil if there are none, or if as many as may be are under way. Before w.retryAt, leases
 // are not tried again. mu is held.
 func (w *Watchdog[H]) nextCall(now int64) *call[H] {
 	if len(w.calls) >= w.config.parallel {
 		return nil
 	}
-	holds, looked := make([]H, 0, min(w.config.batch, len(w.due))), 0
-	for ; looked < len(w.due) && len(holds) < w.config.batch; looked++ {
+	leases, looked := make([]H, 0, min(w.config.batch, len(w.due))), 0
+	for ; looked < len(w.due) && len(leases) < w.config.batch; looked++ {
 		h := w.due[looked]
 		switch l := h.watched(); {
 		case l.until.Load() <= now: // it has ended meanwhile
@@ -38,11 +38,11 @@ func (w *Watchdog[H]) nextCall(now int64) *call[H] {
 			w.queue.set(w.retryAt, h)
 		default:
 			l.call = w.called + 1
-			holds = append(holds, h)
+			leases = append(leases, h)
 		}
 	}
 	w.due = slices.Delete(w.due, 0, looked)
-	if len(holds) == 0 {
+	if len(leases) == 0 {
 		return nil
 	}
 	w.called++
@@ -50,8 +50,8 @@ func (w *Watchdog[H]) nextCall(now int64) *call[H] {
 		number: w.called,
 		start:  now,
 		limit:  after(now, w.config.Lease/6),
-		holds:  holds,
-		answer: make([]Answer, len(holds)),
+		leases: leases,
+		answer: make([]Answer, len(leases)),
 	}
 	w.calls = append(w.calls, c)
 	return c
@@ -61,7 +61,7 @@ func (w *Watchdog[H]) nextCall(now int64) *call[H] {
 func (w *Watchdog[H]) work(c *call[H]) {
 	for c != nil {
 		ctx, cancel := context.WithDeadline(w.ctx, w.origin.Add(time.Duration(c.limit)))
-		w.config.Renew(ctx, c.holds, c.answer)
+		w.config.Renew(ctx, c.leases, c.answer)
 		cancel()
 		c = w.returned(c)
 	}
@@ -81,13 +81,13 @@ func (w *Watchdog[H]) returned(c *call[H]) (next *call[H]) {
 		if slices.ContainsFunc(c.answer, func(a Answer) bool { return a != Unanswered }) {
 			w.failed, w.retryAt = 0, 0
 		}
-		for i, h := range c.holds {
+		for i, h := range c.leases {
 			if !w.queue.has(h) {
 				continue
 			}
 			switch c.answer[i] {
 			case NotOurs:
-				over = append(over, w.endHold(h, ErrNotOurs))
+				over = append(over, w.endLease(h, ErrNotOurs))
 			case Renewed:
 				w.renewed(h, c, now)
 			}
@@ -124,13 +124,13 @@ const maxTries = 3
 // longestPause is the longest time between two tries: a server that is back less than that before a deadline may be too late.
 const longestPause = time.Second
 
-// retry makes the holds that still wait for c try again. They pause for Lease/60 at first, then for Lease/30, then
+// retry makes the leases that still wait for c try again. They pause for Lease/60 at first, then for Lease/30, then
 // always for Lease/15, but for two thirds of longestPause at most. A random factor from 0.5 to 1.5 is the same for the
-// whole call, so that its holds stay together. After as many failures in a row as calls may be under way, others that
-// try again wait until this call's holds do: otherwise the tries of many batches would be a storm. mu is held.
+// whole call, so that its leases stay together. After as many failures in a row as calls may be under way, others that
+// try again wait until this call's leases do: otherwise the tries of many batches would be a storm. mu is held.
 func (w *Watchdog[H]) retry(c *call[H], now int64) {
 	jitter, at := 0.5+rand.Float64(), int64(0)
-	for _, h := range c.holds {
+	for _, h := range c.leases {
 		l := h.watched()
 		if l.call != c.number {
 			continue

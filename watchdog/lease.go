@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Lease is what the watchdog knows about one hold. Embed it by value in the type of the hold and hand a pointer
+// Lease is what the watchdog knows about a lease. Embed it by value in a type of your own and hand a pointer
 // to that type to [Watchdog.Watch]. The zero value is ready; a Lease is watched once and never copied.
 type Lease struct {
 	// until is the trusted deadline in nanoseconds since *origin: positive while the lease is held, negated once it

@@ -1,6 +1,6 @@
 package watchdog
 
-// queue is a heap of holds by instant, the earliest first. Each Lease knows its index, so that a hold is moved or removed
+// queue is a heap of leases by instant, the earliest first. Each Lease knows its index, so that a lease is moved or removed
 // without a search. A move of an item writes its index into the Lease, so each item has many children: fewer levels, fewer
 // such writes.
 // Guarded by mu of the watchdog.

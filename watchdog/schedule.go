@@ -61,15 +61,15 @@ func (w *Watchdog[H]) rouse() {
 	loop.Poke(w.wake)
 }
 
-// ending is a hold that has ended and whose end is still to be reported, without mu.
+// ending is a lease that has ended and whose end is still to be reported, without mu.
 type ending[H Watched] struct {
 	h   H
 	why error
 }
 
-// look ends holds whose trusted deadline has passed, and makes those that are due wait for a call. As soon as one is due,
+// look ends leases whose trusted deadline has passed, and makes those that are due wait for a call. As soon as one is due,
 // all that are due within Lease/30 are, except those that wait before they try again: rare wake-ups make many leases
-// cheap, for the server too. It looks at a bounded number of holds, as mu is held.
+// cheap, for the server too. It looks at a bounded number of leases, as mu is held.
 func (w *Watchdog[H]) look(now int64) (over []ending[H]) {
 	for range w.config.batch * w.config.parallel {
 		at := w.queue.first()
@@ -82,7 +82,7 @@ func (w *Watchdog[H]) look(now int64) (over []ending[H]) {
 		due := l.call == 0 // otherwise at is only the end of its lease
 		switch until := l.until.Load(); {
 		case until <= now:
-			over = append(over, w.endHold(h, l.Reason()))
+			over = append(over, w.endLease(h, l.Reason()))
 		case at == until || at > now && due && l.tries > 0: // not yet
 			w.soon = 0
 			return over
@@ -100,8 +100,8 @@ func (w *Watchdog[H]) look(now int64) (over []ending[H]) {
 	return over
 }
 
-// endHold ends h for the given reason. mu is held.
-func (w *Watchdog[H]) endHold(h H, why error) ending[H] {
+// endLease ends h for the given reason. mu is held.
+func (w *Watchdog[H]) endLease(h H, why error) ending[H] {
 	w.queue.remove(h)
 	h.watched().end()
 	return ending[H]{h, why}

@@ -16,13 +16,13 @@ var (
 	ErrNotOurs = errors.New("the lease is no longer ours")
 	// ErrDeadline: the trusted deadline passed and no renewal had been confirmed in time.
 	ErrDeadline = errors.New("the lease ran out")
-	// ErrFixedLease is ErrDeadline of a hold that was not to be renewed.
+	// ErrFixedLease is ErrDeadline of a lease that was not to be renewed.
 	ErrFixedLease = fmt.Errorf("%w: it was fixed", ErrDeadline)
-	// ErrMaxHold: the longest time for which the hold was allowed has passed.
+	// ErrMaxHold: the longest time for which the lease was allowed has passed.
 	ErrMaxHold = errors.New("the longest hold is over")
 )
 
-// Answer is what one renewal attempt learnt about one hold.
+// Answer is what one renewal attempt learnt about one lease.
 type Answer uint8
 
 const (
@@ -39,31 +39,31 @@ type Watched interface {
 
 // Config says how leases are renewed, and which function learns of their end.
 type Config[H Watched] struct {
-	// Lease is the lease that each renewal asks for. A hold is renewed each third of it.
+	// Lease is the time that each renewal asks for. A lease is renewed each third of it.
 	Lease time.Duration
 
-	// Renew tries once to renew all holds and fills answers, one for each hold and Unanswered at first. It is called on
-	// goroutines of the watchdog, up to eight in parallel, but not for a hold whose earlier attempt is within its time
+	// Renew tries once to renew all leases and fills answers, one for each lease and Unanswered at first. It is called on
+	// goroutines of the watchdog, up to eight in parallel, but not for a lease whose earlier attempt is within its time
 	// limit. ctx ends after Lease/6, or when the watchdog is closed. A call that goes on after that is treated as
 	// unanswered and is still one of the eight; what it finds out late still counts. Neither slice may be used after Renew
 	// has returned.
-	Renew func(ctx context.Context, holds []H, answers []Answer)
+	Renew func(ctx context.Context, leases []H, answers []Answer)
 
-	// Ended is told of each hold that ends by itself, once, with ErrNotOurs, ErrDeadline, ErrFixedLease or ErrMaxHold.
+	// Ended is told of each lease that ends by itself, once, with ErrNotOurs, ErrDeadline, ErrFixedLease or ErrMaxHold.
 	// Alive is false by then. It is called on goroutines of the watchdog and must not block; it may call Forget and Watch,
 	// but not Close.
 	Ended func(h H, why error)
 
-	batch    int // the most holds in one call of Renew; 0: 100, as outside of tests
+	batch    int // the most leases in one call of Renew; 0: 100, as outside of tests
 	parallel int // the most calls of Renew in parallel; 0: 8
 }
 
-// Terms are the terms of one hold.
+// Terms are the terms of one lease.
 type Terms struct {
 	Anchor  time.Time     // start of the attempt that acquired it, with a monotonic clock reading
-	Lease   time.Duration // the lease acquired; a renewed hold counts on no more than Config.Lease of it, which renewals set
+	Lease   time.Duration // the time acquired; a renewed lease counts on no more than Config.Lease of it, which renewals set
 	Renew   bool          // whether to renew it; otherwise it ends with ErrFixedLease
-	MaxHold time.Duration // the longest hold, counted from Anchor; 0 for no limit
+	MaxHold time.Duration // the longest that it may last, counted from Anchor; 0 for no limit
 }
 
 // Margin is how much earlier than the lease the holder stops trusting it: lease/100 + 2 ms, for clocks that
@@ -83,13 +83,13 @@ type Watchdog[H Watched] struct {
 	wake   chan struct{}  // one slot: the scheduler should look at its queues
 
 	mu      sync.Mutex
-	queue   queue[H]   // guarded by mu: every hold, by the earlier of its next attempt, if any, and its trusted deadline, as it was then
-	due     []H        // guarded by mu: holds that are due and wait for a call, and some that have ended meanwhile
+	queue   queue[H]   // guarded by mu: every lease, by the earlier of its next attempt, if any, and its trusted deadline, as it was then
+	due     []H        // guarded by mu: leases that are due and wait for a call, and some that have ended meanwhile
 	calls   []*call[H] // guarded by mu: calls that have not returned, in the order of their start
 	called  uint64     // guarded by mu: the number of calls so far
 	soon    int64      // guarded by mu: what is due by then is included; 0 once all of it has been looked at
 	failed  int        // guarded by mu: calls without an answer since the last one with an answer
-	retryAt int64      // guarded by mu: no hold is tried again before then; 0: each at its own time
+	retryAt int64      // guarded by mu: no lease is tried again before then; 0: each at its own time
 	alarm   int64      // guarded by mu: when the scheduler next looks by itself
 }
 
@@ -112,7 +112,7 @@ func New[H Watched](c Config[H]) *Watchdog[H] {
 }
 
 // Watch looks after h from now on: it renews h, if the terms say so, and calls Ended when h ends. h may already have
-// ended when Watch returns. A hold is watched once, even after Forget; Watch panics otherwise. On a closed watchdog h
+// ended when Watch returns. A lease is watched once, even after Forget; Watch panics otherwise. On a closed watchdog h
 // is not renewed and its end is not reported, but its deadline is set.
 func (w *Watchdog[H]) Watch(h H, t Terms) {
 	l := h.watched()
@@ -120,7 +120,7 @@ func (w *Watchdog[H]) Watch(h H, t Terms) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if l.origin != nil {
-		panic("watchdog: a hold is watched once")
+		panic("watchdog: a lease is watched once")
 	}
 	l.origin, l.fixed = &w.origin, !t.Renew
 	l.bound = forever
@@ -145,7 +145,7 @@ func (w *Watchdog[H]) Watch(h H, t Terms) {
 // Forget stops looking after h, which is being released or given up: its lease has ended. It reports whether the
 // lease was alive until now; then Ended is not called for h any more. If not, it had ended before, and Ended has
 // been called, is being called, or, where only the clock had ended it, is not called. An attempt in flight goes on,
-// and its answer changes nothing. Forgetting again, or a hold that was never watched, does nothing and reports
+// and its answer changes nothing. Forgetting again, or a lease that was never watched, does nothing and reports
 // false.
 func (w *Watchdog[H]) Forget(h H) (alive bool) {
 	w.mu.Lock()
