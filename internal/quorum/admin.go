@@ -111,7 +111,7 @@ func (q *Quorum) Nodes(ctx context.Context) []holdfast.NodeStatus {
 	for i, n := range q.nodes { // of several clients of one server, the first votes
 		same := q.sameServerAs(n, runIDs[i], func(other *node) string { return runIDs[other.index] })
 		if same != nil && same.index < i {
-			status[i] = holdfast.NodeStatus{Node: n.name, Err: sameServer{same, n}}
+			status[i] = holdfast.NodeStatus{Node: n.name, Err: sameServer(same, n)}
 		}
 	}
 	return status

@@ -87,7 +87,8 @@ func (n *node) fit(reply wire.Standing) error {
 	case reply.RunID == "":
 		return refused(errors.New("the server reports no run id: use WithoutRestartGuard"))
 	case !wire.AtLeast(reply.Version, 7, 0):
-		return refused(worded{"Redis before 7.0 keeps scripts over a restart, which would defeat the restart guard: use WithoutRestartGuard", holdfast.ErrOldServer})
+		err := errors.New("Redis before 7.0 keeps scripts over a restart, which would defeat the restart guard: use WithoutRestartGuard")
+		return refused(wire.Matching(err, holdfast.ErrOldServer))
 	case wire.Evicts(reply.Policy) && !q.Evicting:
 		return refused(fmt.Errorf("may evict locks: maxmemory-policy is %q, not noeviction", reply.Policy))
 	case reply.MaxLease != q.MaxLease:
@@ -98,19 +99,13 @@ func (n *node) fit(reply wire.Standing) error {
 	return nil
 }
 
-// sameServer is the error of a node on the same server as another: the two are one vote.
-type sameServer struct{ first, second *node }
-
-func (e sameServer) Error() string {
-	a, b := e.first, e.second
+// sameServer is the error of a node on the same server as another: the two are one vote, and waiting does not change that.
+func sameServer(a, b *node) error {
 	if a.index > b.index {
 		a, b = b, a
 	}
-	return fmt.Sprintf("clients %d (%s) and %d (%s) reach the same server", a.index, a.name, b.index, b.name)
+	return refused(fmt.Errorf("clients %d (%s) and %d (%s) reach the same server", a.index, a.name, b.index, b.name))
 }
-
-// Outcome is Refused, as waiting cannot cure it.
-func (sameServer) Outcome() wire.Outcome { return wire.Refused }
 
 // sameServerAs is another node to which of gives the same run id, or nil. A server without a run id
 // matches none.

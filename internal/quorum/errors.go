@@ -12,24 +12,14 @@ import (
 // Error is a [holdfast.QuorumError] with its judgement.
 type Error struct {
 	holdfast.QuorumError
-	yes, held int
-	wrongType int  // nodes that have something at the key that is not a lock
-	oldServer int  // nodes that lack a command, or cannot have the restart guard
-	answers   int  // nodes that answered, those without a vote and those that refused among them
-	forbidden bool // without the refusals of the key, it would be no refusal
-	outcome   wire.Outcome
+	yes       int
+	contended bool         // others kept the lock from us: we lack votes, and would have enough with theirs
+	of        error        // the error of package holdfast that it matches; nil: the engine derives that from the outcome
+	forbidden bool         // without the refusals of the key, it would be no refusal
+	outcome   wire.Outcome // of the call
 }
 
 func (e *Error) Unwrap() error { return &e.QuorumError }
-
-// worded is an error with a text of its own that matches another.
-type worded struct {
-	text string
-	of   error
-}
-
-func (e worded) Error() string { return e.text }
-func (e worded) Unwrap() error { return e.of }
 
 var (
 	errPending = errors.New("has not answered yet")
@@ -64,37 +54,14 @@ func (e noVote) Error() string {
 // refused is an answer that waiting cannot cure.
 func refused(err error) error { return ownError{err, wire.Refused} }
 
-// sentinel is the error of package holdfast that the answers amount to; nil where the engine
-// derives it from the outcome. It is ErrWrongType if so many nodes have something else at the
-// key that no quorum is left, and ErrOldServer likewise. It is ErrNotAcquired if others hold
-// the lock on most of the nodes that answered, and the votes could have made a quorum. No vote
-// and a refusal are answers.
-func (e *Error) sentinel() error {
-	switch {
-	case e.contended() && 2*e.held > e.answers:
-		return holdfast.ErrNotAcquired
-	case e.contended():
-		return holdfast.ErrUnavailable
-	case e.wrongType > len(e.Nodes)-e.Need:
-		return holdfast.ErrWrongType
-	case e.oldServer > len(e.Nodes)-e.Need:
-		return holdfast.ErrOldServer
-	}
-	return nil
-}
-
-func (e *Error) Is(target error) bool { return target != nil && target == e.sentinel() }
+func (e *Error) Is(target error) bool { return target != nil && target == e.of }
 
 func (e *Error) Error() string {
-	if s := e.sentinel(); s != nil {
-		return s.Error() + ": " + e.QuorumError.Error()
+	if e.of != nil {
+		return e.of.Error() + ": " + e.QuorumError.Error()
 	}
 	return e.QuorumError.Error()
 }
-
-// contended reports whether others kept the lock from us: we lack votes, and would have enough
-// with theirs.
-func (e *Error) contended() bool { return e.yes < e.Need && e.yes+e.held >= e.Need }
 
 // Outcome is the outcome of the call.
 func (e *Error) Outcome() wire.Outcome { return e.outcome }
@@ -107,21 +74,25 @@ func isAnswer(err error) bool {
 	return err == nil || err == holdfast.ErrHeld || err == errVoid || errors.As(err, new(noVote)) || wire.Replied(err)
 }
 
-// newError judges answers with fewer yeses than needed.
+// newError judges answers with fewer yeses than needed. The error matches ErrNotAcquired if others hold
+// the lock on most of the nodes that answered, and the votes could have made a quorum. No vote and a
+// refusal are answers. It matches ErrWrongType if so many nodes have something else at the key that no
+// quorum is left, and ErrOldServer if so many lack a command, or cannot have the restart guard.
 func (q *Quorum) newError(need int, errs []error) *Error {
 	e := &Error{QuorumError: holdfast.QuorumError{Need: need}}
-	forbidden, outcomes := 0, [wire.Doubtful + 1]int{}
+	spare, held, answers, wrongType, oldServer, forbidden := len(q.nodes)-need, 0, 0, 0, 0, 0
+	outcomes := [wire.Doubtful + 1]int{}
 	for i, n := range q.nodes {
 		err := errs[i]
 		e.Nodes = append(e.Nodes, holdfast.NodeError{Node: n.name, Err: err})
 		if isAnswer(err) {
-			e.answers++
+			answers++
 		}
 		if errors.Is(err, holdfast.ErrWrongType) {
-			e.wrongType++
+			wrongType++
 		}
 		if errors.Is(err, holdfast.ErrOldServer) {
-			e.oldServer++
+			oldServer++
 		}
 		if wire.KeyRefused(err) {
 			forbidden++
@@ -130,17 +101,28 @@ func (q *Quorum) newError(need int, errs []error) *Error {
 		case nil:
 			e.yes++
 		case holdfast.ErrHeld:
-			e.held++
+			held++
 		default:
 			outcomes[wire.OutcomeOf(err)]++
 		}
 	}
+	e.contended = e.yes < need && e.yes+held >= need
+	switch {
+	case e.contended && 2*held > answers:
+		e.of = holdfast.ErrNotAcquired
+	case e.contended:
+		e.of = holdfast.ErrUnavailable
+	case wrongType > spare:
+		e.of = holdfast.ErrWrongType
+	case oldServer > spare:
+		e.of = holdfast.ErrOldServer
+	}
 	refused, doubtful := outcomes[wire.Refused], outcomes[wire.Doubtful]
 	switch {
-	case doubtful > 0 && refused+doubtful > len(q.nodes)-need:
+	case doubtful > 0 && refused+doubtful > spare:
 		e.outcome = wire.Doubtful
-	case refused > len(q.nodes)-need:
-		e.outcome, e.forbidden = wire.Refused, refused-forbidden <= len(q.nodes)-need
+	case refused > spare:
+		e.outcome, e.forbidden = wire.Refused, refused-forbidden <= spare
 	case e.yes+doubtful+outcomes[wire.Unknown] >= need:
 		e.outcome = wire.Unknown
 	default:

@@ -99,7 +99,7 @@ func (n *node) learn(done chan struct{}) {
 	refusal := err
 	if err == nil && s.Vote != nil {
 		if other := n.q.sameServerAs(n, s.Vote.RunID(), (*node).runID); other != nil {
-			refusal = sameServer{other, n} // the node still votes, but a round counts the two as one
+			refusal = sameServer(other, n) // the node still votes, but a round counts the two as one
 		}
 	}
 	g := &n.guard

@@ -93,7 +93,7 @@ func (rn *renewal) ask(n *node, lease time.Duration) error {
 	if counts {
 		run := r.vote.RunID()
 		if other := rn.q.sameServerAs(n, run, func(other *node) string { return rn.runIDs[other.index] }); other != nil {
-			return sameServer{other, n}
+			return sameServer(other, n)
 		}
 		rn.runIDs[n.index] = run
 	}

@@ -146,7 +146,7 @@ func (r *round) onReply(n *node, reply wire.NodeReply, err error) {
 	switch {
 	case err == nil && reply.OK:
 		if other := r.q.sameServerAs(n, reply.RunID, r.runIDOf); other != nil {
-			r.errs[n.index] = sameServer{other, n}
+			r.errs[n.index] = sameServer(other, n)
 			r.hold.lacks(n) // so that writeBack does not count it
 		} else {
 			r.yes++
@@ -229,7 +229,7 @@ func (r *round) failed() (wire.AcquireReply, error) {
 			continue
 		}
 		if by := errs.HeldBy(""); errors.As(reply.Why, &by) && by != "" {
-			e.Nodes[i].Err = worded{"held by " + errs.Quote(string(by)), holdfast.ErrHeld}
+			e.Nodes[i].Err = wire.Matching(errors.New("held by "+errs.Quote(string(by))), holdfast.ErrHeld)
 		}
 		votes[reply.Holder]++
 		split = split && votes[reply.Holder] < r.q.need
@@ -238,7 +238,7 @@ func (r *round) failed() (wire.AcquireReply, error) {
 		}
 		left = append(left, reply.Remaining)
 	}
-	if !e.contended() {
+	if !e.contended {
 		return wire.AcquireReply{}, e
 	}
 	// Retry when enough nodes can be free: those that said yes, those that have not answered,

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
@@ -54,7 +55,7 @@ func TestRefusalsOnADedicatedConnection(t *testing.T) {
 				return r.Renew(t.Context(), lease, []string{"k"}, []string{ofA(1)}, make([]watchdog.Answer, 1))
 			}
 			_, err := r.Acquire(t.Context(), Fencing{}, AcquireRequest{"k", ofA(1), lease})
-			require.ErrorAs(t, err, new(notReplicated))
+			require.ErrorIs(t, err, holdfast.ErrNotReplicated)
 			queued(t, client)
 			end := begin(t, s, client)
 			until(t, func() bool { return client.Do(bounded(t), client.B().Ping().Build()).Error() != nil })
@@ -77,7 +78,7 @@ func TestADedicatedConnectionIsUsedAgain(t *testing.T) {
 	}
 	acquire := func(number int) {
 		_, err := r.Acquire(t.Context(), Fencing{}, AcquireRequest{"k" + strconv.Itoa(number), ofA(number), lease})
-		require.ErrorAs(t, err, new(notReplicated))
+		require.ErrorIs(t, err, holdfast.ErrNotReplicated)
 	}
 	acquire(1)
 	before := dials()

@@ -49,7 +49,28 @@ type HeartbeatReply struct {
 // only: one slot's error is not the others'.
 func (f *Fair) Heartbeat(ctx context.Context, asked []HeartbeatRequest, replies []HeartbeatReply) error {
 	err := f.redis.spread(len(asked), func(i int) string { return asked[i].Key }, forbidden, func(of []int) error {
-		return f.heartbeat(ctx, of, asked, replies)
+		args := make([]string, 0, 8*len(of)+8)
+		for _, i := range of {
+			args = appendFairKeys(args, asked[i].Key)
+		}
+		args = append(args, f.labelled, f.lockerID)
+		for _, i := range of {
+			a := asked[i]
+			args = append(args, strconv.Itoa(len(a.Owners)), digit[a.Polls]+digit[a.Place])
+			for n, owner := range a.Owners {
+				args = append(args, owner, millis(a.Ahead[n]))
+			}
+		}
+		values, err := array(f.redis.invoke(ctx, fairHeartbeat, fairKeys*len(of), args...))
+		if err != nil || len(values) != len(of) {
+			err = unexpected(err)
+		}
+		for at, i := range of {
+			if replies[i] = (HeartbeatReply{Err: err}); err == nil {
+				replies[i] = parseHeartbeatReply(values[at], len(asked[i].Owners))
+			}
+		}
+		return err
 	})
 	if f.redis.BySlot() || slices.ContainsFunc(replies, func(h HeartbeatReply) bool { return h.Err == nil }) {
 		return nil
@@ -59,29 +80,3 @@ func (f *Fair) Heartbeat(ctx context.Context, asked []HeartbeatRequest, replies 
 
 // digit is a bool as the script reads it. Immutable.
 var digit = map[bool]string{false: "0", true: "1"}
-
-// heartbeat is one call of Heartbeat, for the keys with the indexes of.
-func (f *Fair) heartbeat(ctx context.Context, of []int, asked []HeartbeatRequest, replies []HeartbeatReply) error {
-	args := make([]string, 0, 8*len(of)+8)
-	for _, i := range of {
-		args = appendFairKeys(args, asked[i].Key)
-	}
-	args = append(args, f.labelled, f.lockerID)
-	for _, i := range of {
-		a := asked[i]
-		args = append(args, strconv.Itoa(len(a.Owners)), digit[a.Polls]+digit[a.Place])
-		for n, owner := range a.Owners {
-			args = append(args, owner, millis(a.Ahead[n]))
-		}
-	}
-	values, err := array(f.redis.invoke(ctx, fairHeartbeat, fairKeys*len(of), args...))
-	if err != nil || len(values) != len(of) {
-		err = unexpected(err)
-	}
-	for at, i := range of {
-		if replies[i] = (HeartbeatReply{Err: err}); err == nil {
-			replies[i] = parseHeartbeatReply(values[at], len(asked[i].Owners))
-		}
-	}
-	return err
-}

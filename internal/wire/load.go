@@ -14,6 +14,7 @@ type script struct {
 	each      *script // does with each of many locks what this one does with one; nil: there is none
 	renews    bool    // whether it renews holds, perhaps of several keys; set by Renew
 	shows     bool    // whether its reply has labels; set by showing
+	bound     bool    // whether its text is for one boot of a server: a call never sends it; set by newVote
 }
 
 // sources are the texts of all scripts by their names; immutable.

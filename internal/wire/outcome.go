@@ -123,7 +123,7 @@ func explain(text string, err error) error {
 	case nil:
 		return err
 	case holdfast.ErrWrongType:
-		return wrongType{err} // its text says it already
+		return Matching(err, of) // its text says it already
 	default:
 		return fmt.Errorf("%w: %w", of, err)
 	}
@@ -135,11 +135,16 @@ func refusedAs(text string) error {
 	return explain(text, refusal(text))
 }
 
-// wrongType is the error reply of a call for a key that is not a lock.
-type wrongType struct{ error }
+// Matching returns err, with its text, so that it matches of as well.
+func Matching(err, of error) error { return matching{err, of} }
 
-func (e wrongType) Unwrap() error        { return e.error }
-func (e wrongType) Is(target error) bool { return target == holdfast.ErrWrongType }
+type matching struct {
+	error
+	of error
+}
+
+func (m matching) Unwrap() error        { return m.error }
+func (m matching) Is(target error) bool { return target == m.of }
 
 // meaning is the outcome of error replies that begin alike.
 type meaning struct {

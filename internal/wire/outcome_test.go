@@ -150,6 +150,7 @@ func TestOutcomeOfEachText(t *testing.T) {
 			for _, text := range forms {
 				require.Equal(t, want, OutcomeOf(refusal(text)), "%v", says)
 				require.Equal(t, want, OutcomeOf(refusal(strings.TrimPrefix(text, "ERR "))), "%v", says)
+				require.Equal(t, strings.Contains(text, "WRONGTYPE"), Permanent(refusedAs(text)), "%v", says)
 				for sentinel, has := range map[error]string{holdfast.ErrWrongType: "WRONGTYPE", holdfast.ErrOldServer: "nknown .*command"} {
 					require.Equal(t, regexp.MustCompile(has).MatchString(text), errors.Is(refusedAs(text), sentinel), "%v", says)
 				}

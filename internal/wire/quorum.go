@@ -153,7 +153,9 @@ const blankVote = "local marker, replID = '', ''\n"
 // that the node has said, and are checked to be no more than that.
 func newVote(marker, replID string) *Vote {
 	filled := fmt.Sprintf("local marker, replID = '%s', '%s'\n", word(marker), word(replID))
-	return &Vote{marker: marker, acquire: scriptOf(strings.Replace(quorumAcquire.text, blankVote, filled, 1))}
+	s := scriptOf(strings.Replace(quorumAcquire.text, blankVote, filled, 1))
+	s.bound = true
+	return &Vote{marker: marker, acquire: s}
 }
 
 // word keeps of a text what may stand between quotes in a script.

@@ -41,26 +41,17 @@ func (r *Redis) AcquireVoted(ctx context.Context, vote *Vote, fenced bool, asks 
 		}
 		return in
 	})
-	if in.wrong != nil {
-		return *in.wrong
-	}
 	in.keys = append(in.keys, marker)
-	if !vote.guarded() {
-		m, err := r.run(ctx, quorumAcquire, in)
-		return parseNodeReplies(m, ofOneSlot(err), nodeReplies)
+	s := quorumAcquire
+	if vote.guarded() {
+		s = vote.acquire
 	}
-	if err := ctx.Err(); err != nil {
-		return notSent{err}
-	}
-	m, err := r.client.Do(ctx, r.eval("EVALSHA", vote.acquire.sha, len(in.keys), append(in.keys, in.args...))).ToMessage()
+	m, err := r.run(ctx, s, in)
 	if noScript(err) {
 		setNoVote(nodeReplies)
 		return nil
 	}
-	if byReplica(m, err) {
-		r.redial(ctx)
-	}
-	return parseNodeReplies(m, ofOneSlot(r.callError(ctx, rightHash, err)), nodeReplies)
+	return parseNodeReplies(m, ofOneSlot(err), nodeReplies)
 }
 
 // ofOneSlot explains the error of a node whose calls must have keys of one slot: the marker is
@@ -120,40 +111,35 @@ func (r *Redis) RenewVoted(ctx context.Context, vote *Vote, lease time.Duration,
 	clear(answers)
 	var any atomic.Bool // a vote may end between two calls
 	err = apart(all(len(keys)), forbidden, func(of []int) error {
-		valid, err := r.renewVoted(ctx, vote, lease, of, keys, owners, entries, answers)
-		if valid {
-			any.Store(true)
-		} else {
+		args := make([]string, 0, 3*len(of)+2)
+		for _, i := range of {
+			args = append(args, keys[i])
+		}
+		args = append(args, marker, millis(lease))
+		for _, i := range of {
+			value := "0"
+			if entries[i].Count > 0 {
+				value = r.field(entries[i])
+			}
+			args = append(args, owners[i], value)
+		}
+		values, err := array(r.invoke(ctx, quorumRenew, len(of)+1, args...))
+		if err != nil || len(values) != len(of)+1 {
+			return unexpected(err)
+		}
+		present, err := values[0].ToString()
+		if err != nil {
+			return errReply
+		}
+		err = parseAnswers(values[1:], of, answers)
+		if vote.guarded() && present != vote.marker {
 			discount(of, answers)
+		} else {
+			any.Store(true)
 		}
 		return err
 	})
 	return any.Load(), err
-}
-
-// renewVoted is one call of RenewVoted, for the keys with the indexes of.
-func (r *Redis) renewVoted(ctx context.Context, vote *Vote, lease time.Duration, of []int, keys, owners []string, entries []Entries, answers []watchdog.Answer) (valid bool, err error) {
-	args := make([]string, 0, 3*len(of)+2)
-	for _, i := range of {
-		args = append(args, keys[i])
-	}
-	args = append(args, marker, millis(lease))
-	for _, i := range of {
-		value := "0"
-		if entries[i].Count > 0 {
-			value = r.field(entries[i])
-		}
-		args = append(args, owners[i], value)
-	}
-	values, err := array(r.invoke(ctx, quorumRenew, len(of)+1, args...))
-	if err != nil || len(values) != len(of)+1 {
-		return false, unexpected(err)
-	}
-	present, err := values[0].ToString()
-	if err != nil {
-		return false, errReply
-	}
-	return !vote.guarded() || present == vote.marker, parseAnswers(values[1:], of, answers)
 }
 
 // WriteFence raises the fence counter of a hold of owner to last; ours is false if

@@ -160,12 +160,12 @@ func (r *Redis) invokeBy(ctx context.Context, do sender, s script, keys int, arg
 	return reply, r.callError(ctx, needs, err)
 }
 
-// send sends s by its hash, and to a server that does not know that by its text. needs are the
-// rights that this takes.
+// send sends s by its hash, and to a server that does not know that by its text, unless s is bound. needs are
+// the rights that this takes.
 func (r *Redis) send(ctx context.Context, do sender, s script, keys int, args []string) (reply rueidis.RedisMessage, needs rights, err error) {
 	reply, err = do(ctx, r.eval("EVALSHA", s.sha, keys, args)).ToMessage()
 	needs = rightHash
-	if noScript(err) {
+	if noScript(err) && !s.bound {
 		needs |= rightText
 		if err = r.tooOld(ctx, args[0]); err == nil {
 			reply, err = do(ctx, r.eval("EVAL", s.text, keys, args)).ToMessage()

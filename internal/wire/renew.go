@@ -43,35 +43,30 @@ func (o *onRedis) Renew(ctx context.Context, lease time.Duration, keys, owners [
 	}
 	refused := func(err error) bool { return forbidden(err) || divided(err) }
 	return o.redis.spread(len(keys), func(i int) string { return keys[i] }, refused, func(of []int) error {
-		return o.renewAtOnce(ctx, lease, of, keys, owners, answers)
-	})
-}
-
-// renewAtOnce is one call of Renew, for the keys with the indexes of.
-func (o *onRedis) renewAtOnce(ctx context.Context, lease time.Duration, of []int, keys, owners []string, answers []watchdog.Answer) error {
-	by, room := o.renew, renewArgs.Get().(*[]string)
-	by.renews = true
-	args := (*room)[:0]
-	for _, i := range of {
-		if args = append(args, keys[i]); by.secondKey != nil {
-			args = append(args, by.secondKey(keys[i], owners[i]))
+		by, room := o.renew, renewArgs.Get().(*[]string)
+		by.renews = true
+		args := (*room)[:0]
+		for _, i := range of {
+			if args = append(args, keys[i]); by.secondKey != nil {
+				args = append(args, by.secondKey(keys[i], owners[i]))
+			}
 		}
-	}
-	numkeys := len(args)
-	if args = append(args, millis(lease)); by.permits != "" {
-		args = append(args, by.permits)
-	}
-	for _, i := range of {
-		args = append(args, owners[i])
-	}
-	reply, shortfall, err := o.redis.write(ctx, by.script, numkeys, args...)
-	clear(args)
-	*room = args
-	renewArgs.Put(room)
-	if err = parseRenewed(reply, err, of, answers); shortfall != nil {
-		discount(of, answers)
-	}
-	return cmp.Or(err, shortfall)
+		numkeys := len(args)
+		if args = append(args, millis(lease)); by.permits != "" {
+			args = append(args, by.permits)
+		}
+		for _, i := range of {
+			args = append(args, owners[i])
+		}
+		reply, shortfall, err := o.redis.write(ctx, by.script, numkeys, args...)
+		clear(args)
+		*room = args
+		renewArgs.Put(room)
+		if err = parseRenewed(reply, err, of, answers); shortfall != nil {
+			discount(of, answers)
+		}
+		return cmp.Or(err, shortfall)
+	})
 }
 
 // discount makes Unanswered of what is Renewed among the answers with the indexes of.

@@ -37,8 +37,10 @@ func (r *Redis) onReplicas(ctx context.Context, s script, keys int, args []strin
 		switch have, err := waited.ToInt64(); {
 		case Replied(err) && OutcomeOf(err).Final(): // the next write would fare no better
 			shortfall = Judge(fmt.Errorf("WithReplicas: WAIT is refused: %w", redact.Error(err)), Doubtful)
-		case err != nil || have < int64(r.Replicas):
-			shortfall = notReplicated{have, r.Replicas, err}
+		case err != nil:
+			shortfall = notReplicated("whether replicas have the write: %v", err)
+		case have < int64(r.Replicas):
+			shortfall = notReplicated("%d of %d replicas confirmed the write in time", have, r.Replicas)
 		}
 		if err := answer.Error(); err != nil && r.Cluster != nil && !noScript(err) { // otherwise the same node gets the text
 			next = r.redirected(ctx, args[0], err)
@@ -67,19 +69,7 @@ func (r *Redis) redirected(ctx context.Context, key string, err error) (next str
 	return next
 }
 
-// notReplicated is why a write does not count: too few replicas confirmed it, or err kept
-// them from being asked.
-type notReplicated struct {
-	have int64
-	want int
-	err  error
+// notReplicated is why a write does not count: too few replicas confirmed it, or could not be asked.
+func notReplicated(format string, args ...any) error {
+	return Judge(Matching(fmt.Errorf(format, args...), holdfast.ErrNotReplicated), Unknown)
 }
-
-func (e notReplicated) Error() string {
-	if e.err != nil {
-		return fmt.Sprintf("whether replicas have the write: %v", e.err)
-	}
-	return fmt.Sprintf("%d of %d replicas confirmed the write in time", e.have, e.want)
-}
-func (notReplicated) Is(target error) bool { return target == holdfast.ErrNotReplicated }
-func (notReplicated) Outcome() Outcome     { return Unknown }

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 // Secrets rotate, and users are changed: for a moment Redis knows the new password and the
@@ -92,5 +94,6 @@ func Lapsed(err error) bool { return errors.As(err, new(lapsed)) }
 // that must get it done, such as a release: the call is wrong in itself, its key holds something
 // else, or its client is closed. Other refusals may end before a lease does.
 func Permanent(err error) bool {
-	return errors.As(err, new(notSent)) || errors.Is(err, rueidis.ErrClosing) || errors.As(err, new(wrongType))
+	m, _ := errors.AsType[matching](err)
+	return errors.As(err, new(notSent)) || errors.Is(err, rueidis.ErrClosing) || m.of == holdfast.ErrWrongType
 }
