@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/queueing"
 	"github.com/holdfast-go/holdfast/internal/single"
 )
 
@@ -22,11 +23,15 @@ type Locker struct{ engine *engine.Engine }
 // It fails on a nil client, and on an option that is out of range or of another kind, which the
 // error names.
 func New(client rueidis.Client, opts ...holdfast.Option) (*Locker, error) {
-	c, q, err := configure(client, opts)
+	o := own{Config: queueing.Config{WaiterTTL: DefaultWaiterTTL}}
+	c, err := single.Configure(client, "fair", &o, opts)
+	if err == nil {
+		err = o.check()
+	}
 	if err != nil {
 		return nil, err
 	}
-	return &Locker{single.NewFair(client, c, q)}, nil
+	return &Locker{single.NewFair(client, c, o.Config)}, nil
 }
 
 // Do locks key, runs f with a context that is bound to the lease, and unlocks; see

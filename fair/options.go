@@ -4,15 +4,11 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/check"
-	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/queueing"
 	"github.com/holdfast-go/holdfast/internal/settings"
-	"github.com/holdfast-go/holdfast/internal/single"
 )
 
 // The defaults of the options that only fair has.
@@ -52,23 +48,17 @@ func WithConfirmedGrants() holdfast.Option {
 	return settings.Own[own]{Name: "fair.WithConfirmedGrants", Set: func(o *own) { o.ConfirmGrants = true }}
 }
 
-// configure returns the settings of the engine, and those of its queues.
-func configure(client rueidis.Client, opts []holdfast.Option) (engine.Config, queueing.Config, error) {
-	o := own{Config: queueing.Config{WaiterTTL: DefaultWaiterTTL}}
-	c, err := single.Configure(client, "fair", &o, opts)
-	q := o.Config
-	if err != nil {
-		return c, q, err
+// check refuses what no locker can have, and fills in GrantLease.
+func (o *own) check() error {
+	if err := check.WaiterTTL(o.WaiterTTL); err != nil {
+		return errs.Invalid("fair: WithWaiterTTL: %w", err)
 	}
-	if err := check.WaiterTTL(q.WaiterTTL); err != nil {
-		return c, q, errs.Invalid("fair: WithWaiterTTL: %w", err)
+	o.GrantLease = *cmp.Or(o.grantLease, new(max(DefaultGrantLease, o.WaiterTTL)))
+	if err := check.Lease(o.GrantLease); err != nil {
+		return errs.Invalid("fair: WithGrantLease: %w", err)
 	}
-	q.GrantLease = *cmp.Or(o.grantLease, new(max(DefaultGrantLease, q.WaiterTTL)))
-	if err := check.Lease(q.GrantLease); err != nil {
-		return c, q, errs.Invalid("fair: WithGrantLease: %w", err)
+	if o.GrantLease < o.WaiterTTL {
+		return errs.Invalid("fair: WithGrantLease: %v is shorter than WithWaiterTTL's %v", o.GrantLease, o.WaiterTTL)
 	}
-	if q.GrantLease < q.WaiterTTL {
-		return c, q, errs.Invalid("fair: WithGrantLease: %v is shorter than WithWaiterTTL's %v", q.GrantLease, q.WaiterTTL)
-	}
-	return c, q, nil
+	return nil
 }

@@ -65,12 +65,8 @@ func (n *node) awaitWork() bool {
 func (n *node) awaitEnd(l *link) {
 	select {
 	case <-l.gone:
-		return
 	case <-n.ctx.Done():
-	}
-	select {
-	case <-l.gone:
-	case <-time.After(n.s.pace.grace):
+		loop.Sleep(n.s.pace.grace, l.gone)
 	}
 }
 

@@ -60,10 +60,7 @@ func (s *Subscriber) route() {
 func (s *Subscriber) learn() {
 	ctx, cancel := context.WithTimeout(s.ctx, s.pace.answer)
 	defer cancel()
-	s.mu.Lock()
-	placing := s.placing
-	s.mu.Unlock()
-	if !placing {
+	if !s.placing { // which only route changes
 		sharded, err := s.askSharded(ctx)
 		if err != nil {
 			return

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/internal/loop"
 )
 
 const (
@@ -199,12 +201,10 @@ func (m *Map) ask(ctx context.Context, use func(addr string, r rueidis.RedisResu
 	var wait time.Duration
 	for addr, node := range nodes { // each time in another order
 		go func(wait time.Duration) { // ends within wait and answerTime
-			select {
-			case <-time.After(wait):
+			if loop.Sleep(wait, ctx.Done()) {
 				own, over := context.WithTimeout(context.Background(), answerTime)
 				defer over()
 				answers <- answer{addr, node.Do(own, node.B().Arbitrary(command...).Build())}
-			case <-ctx.Done():
 			}
 		}(wait)
 		wait += stagger
