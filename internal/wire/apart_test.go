@@ -100,6 +100,9 @@ func TestG9_HeartbeatBesideAForbiddenKey(t *testing.T) {
 		require.Equal(t, want, p, i)
 	}
 	require.ErrorContains(t, f.Heartbeat(bounded(t), asked[7:8], replies[:1]), "NOPERM")
+	require.NoError(t, f.Heartbeat(bounded(t), []HeartbeatRequest{asked[7], asked[6]}, replies[:2]), "their errors differ")
+	requireRefused(t, "NOPERM", replies[0].Err)
+	requireRefused(t, "WRONGTYPE", replies[1].Err)
 }
 
 // On a node of a quorum, too, with a vote and without.

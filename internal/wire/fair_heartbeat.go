@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"time"
@@ -45,8 +46,8 @@ type HeartbeatReply struct {
 // Ahead of the server's clock, as far as the present length of the queue requires it. It
 // may be repeated. replies has a slot for each of asked; a key that the user has no right
 // to costs the others some round trips, as in [Redis.Renew]. The error of a key is in its reply.
-// Heartbeat returns an error, too, if no reply is good, but not where a script has keys of one slot
-// only: one slot's error is not the others'.
+// Heartbeat returns an error, too, if it is that of every key, but not where a script has keys of one
+// slot only: one slot's error is not the others'.
 func (f *Fair) Heartbeat(ctx context.Context, asked []HeartbeatRequest, replies []HeartbeatReply) error {
 	err := f.redis.spread(len(asked), func(i int) string { return asked[i].Key }, forbidden, func(of []int) error {
 		args := make([]string, 0, 8*len(of)+8)
@@ -72,7 +73,7 @@ func (f *Fair) Heartbeat(ctx context.Context, asked []HeartbeatRequest, replies 
 		}
 		return err
 	})
-	if f.redis.BySlot() || slices.ContainsFunc(replies, func(h HeartbeatReply) bool { return h.Err == nil }) {
+	if f.redis.BySlot() || slices.ContainsFunc(replies, func(h HeartbeatReply) bool { return !errors.Is(h.Err, err) }) {
 		return nil
 	}
 	return err

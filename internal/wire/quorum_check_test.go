@@ -116,6 +116,13 @@ func TestGuard_MarkerChecks(t *testing.T) {
 	}
 }
 
+// A node that has forgotten its scripts gives no vote by a text: it may have forgotten its locks, too.
+func TestGuard_TheTextOfAVoteIsNotSent(t *testing.T) {
+	s, n, vote := startActive(t)
+	s.Do(t, "SCRIPT", "FLUSH")
+	requireNoVote(t, s, n, vote)
+}
+
 // What other clients hold may be as long as they said.
 func TestGuard_LongestLease(t *testing.T) {
 	s, n, _ := startActive(t)
