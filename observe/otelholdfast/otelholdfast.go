@@ -17,7 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/metrics"
+	"github.com/holdfast-go/holdfast/observe/internal/metrics"
 )
 
 const scope = "github.com/holdfast-go/holdfast/observe/otelholdfast"

@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/metrics"
+	"github.com/holdfast-go/holdfast/observe/internal/metrics"
 )
 
 // traced is a locker with spans.

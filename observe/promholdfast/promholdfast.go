@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/metrics"
+	"github.com/holdfast-go/holdfast/observe/internal/metrics"
 )
 
 // Metrics are the metrics of lockers, as a [prometheus.Collector]. Safe for concurrent use.
