@@ -101,6 +101,38 @@ func TestAcquireEach(t *testing.T) {
 	require.Equal(t, []NodeReply{{NoVote: true}, {NoVote: true}}, replies)
 }
 
+// So it is where others wait in order.
+func TestFairAcquireEach(t *testing.T) {
+	for _, fencing := range []Fencing{{}, fencingHour} {
+		r := newHarness(t, func(s *FairSettings) { s.Fencing = fencing })
+		f := r.of(ofA(1))
+		r.s.Do(t, "HSET", "held", ownB, "1")
+		r.s.Do(t, "SET", "string", "x")
+		r.follow(ofC(1), ofB(1))
+		r.expire()
+		must(f.Leave(bounded(t), LeaveRequest{"gone", []string{ofA(5)}, nil}))(t)
+		before := state(t, r.s)
+
+		asks := []AcquireRequest{{"free", ofA(1), lease}, {"held", ofA(2), lease}, {"k", ofA(3), lease}, {"string", ofA(4), lease},
+			{"gone", ofA(5), lease}, {"last", ofA(6), lease}, {"bad", ofJ(1), lease}}
+		results := make([]Result[AcquireReply], len(asks))
+		require.NoError(t, f.AcquireEach(bounded(t), asks, results))
+		require.Equal(t, map[int]string{3: "WRONGTYPE", 6: "owner"}, refusals(t, results))
+		for _, i := range []int{0, 5} {
+			require.Equal(t, fencing.Reserve != 0, results[i].Value.Fence > 0)
+			results[i].Value.Fence, results[i].Value.FenceEnd = 0, 0
+		}
+		require.Equal(t, []Result[AcquireReply]{
+			{Value: AcquireReply{OK: true}}, {Value: AcquireReply{Remaining: NoExpiry, Why: errs.HeldBy("")}}, {Value: AcquireReply{Remaining: time.Millisecond}}, {},
+			{Value: AcquireReply{Gone: true}}, {Value: AcquireReply{OK: true}}, {},
+		}, results)
+		r.requireHeld(ofB(1), grantLease)
+		require.Len(t, r.messages(), 1, "the waiter is notified")
+		after := state(t, r.s)
+		require.Equal(t, []string{before["held"], before["string"]}, []string{after["held"], after["string"]})
+	}
+}
+
 // Holds of one call end as each asks for it, and what is another's, free or no lock costs
 // the others nothing.
 func TestEndEach(t *testing.T) {
@@ -155,7 +187,7 @@ func TestEndEach(t *testing.T) {
 	require.Equal(t, make([]Result[ReleaseReply], len(holds)), results)
 }
 
-// Releases that leave nothing more share calls of their own, which send less.
+// Releases that leave no tombstone and give back no fences, in one call.
 func TestEndEachWithoutMore(t *testing.T) {
 	s, n := start(t)
 	holds := []ReleaseRequest{{Key: "a", Owner: ownA, Notify: true}, {Key: "b", Owner: ownA}, {Key: "c", Owner: ownA, Notify: true}}
@@ -166,10 +198,6 @@ func TestEndEachWithoutMore(t *testing.T) {
 	ended := Result[ReleaseReply]{Value: ReleaseReply{Ours: true}}
 	require.Equal(t, []Result[ReleaseReply]{ended, ended, {}}, results)
 	require.Empty(t, state(t, s))
-
-	sent := forEach(holds, func(in input, h ReleaseRequest) input { return releaseInput(in, h, false) })
-	require.Equal(t, []string{"a", "b", "c"}, sent.keys)
-	require.Len(t, sent.args, 1+2*len(holds))
 }
 
 // A reply with fewer or more answers than holds is none: a missing one must not pass for an answer.
@@ -187,50 +215,56 @@ func TestEach_AsManyAnswersAsHolds(t *testing.T) {
 }
 
 // Each hold ends by itself, and each lock goes to its next waiter: one of this
-// client is in the answer, another's is notified. So it is when owners in doubt leave.
-func TestFairReleaseEachAndLeaveEach(t *testing.T) {
+// client is in the answer, another's is notified.
+func TestFairReleaseEach(t *testing.T) {
 	r := newHarness(t)
 	f, b := r.of(ofA(1)), r.of(ofB(1))
-	keys := []string{"k", "string", "others", "free", "alone"}
-	var holds []FairReleaseRequest
-	var leaves []LeaveRequest
-	for i, key := range keys {
-		holds = append(holds, fairHold(key, ofA(1+i), 0))
-		leaves = append(leaves, LeaveRequest{key, []string{ofA(1 + i)}, nil})
+	r.follow(ofA(1), ofA(2))
+	for i, key := range []string{"others", "alone"} {
+		require.True(t, must(f.Acquire(bounded(t), AcquireRequest{key, ofA(3 + i), lease}))(t).OK)
 	}
-	ends := map[string]func(results []Result[FairReply]) error{
-		"release": func(results []Result[FairReply]) error { return f.ReleaseEach(bounded(t), holds, results) },
-		"leave":   func(results []Result[FairReply]) error { return f.LeaveEach(bounded(t), leaves, results) },
-	}
-	for name, ours := range map[string]bool{"release": false, "leave": true} { // what the answer of a free lock says
-		r.s.Do(t, "FLUSHALL")
-		r.s.Do(t, "SET", "string", "x")
-		for _, i := range []int{0, 2, 4} {
-			require.True(t, must(f.Acquire(bounded(t), AcquireRequest{keys[i], ofA(1 + i), lease}))(t).OK)
-		}
-		r.waits(ofA(8))
-		r.subscribe(b.Inbox("others"))
-		must(b.Enter(bounded(t), "others", ofB(1)))(t)
+	r.subscribe(b.Inbox("others"))
+	must(b.Enter(bounded(t), "others", ofB(1)))(t)
+	r.s.Do(t, "SET", "string", "x")
 
-		ended, free := Result[FairReply]{Value: FairReply{Ours: true}}, Result[FairReply]{Value: FairReply{Ours: ours}}
-		results := make([]Result[FairReply], len(holds))
-		require.NoError(t, ends[name](results))
-		require.Equal(t, map[int]string{1: "WRONGTYPE"}, refusals(t, results))
-		require.Equal(t, []Result[FairReply]{{Value: FairReply{Ours: true, Grant: granted(ofA(8))}}, {}, ended, free, ended}, results)
-		r.requireHeld(ofA(8), grantLease)
-		require.Len(t, r.messages(), 1)
-		require.Zero(t, number(t, r.s, "EXISTS", "alone"))
+	holds := []FairReleaseRequest{
+		fairHold("k", ofA(1), 0), fairHold("string", ofA(9), 0), fairHold("others", ofA(3), 0), fairHold("free", ofA(9), 0), fairHold("alone", ofA(4), 0),
 	}
+	ended := Result[FairReply]{Value: FairReply{Ours: true}}
+	results := make([]Result[FairReply], len(holds))
+	require.NoError(t, f.ReleaseEach(bounded(t), holds, results))
+	require.Equal(t, map[int]string{1: "WRONGTYPE"}, refusals(t, results))
+	require.Equal(t, []Result[FairReply]{{Value: FairReply{Ours: true, Grant: granted(ofA(2))}}, {}, ended, {}, ended}, results)
+	r.requireHeld(ofA(2), grantLease)
+	require.Len(t, r.messages(), 1)
+	require.Zero(t, number(t, r.s, "EXISTS", "alone"))
 
 	for i := range holds {
-		holds[i].Doubt, holds[i].Served = true, []string{ofA(9)}
+		holds[i].Doubt, holds[i].Served = true, []string{ofA(8)}
 	}
-	results := make([]Result[FairReply], len(holds))
 	require.NoError(t, f.ReleaseEach(bounded(t), holds, results)) // again: nobody is served
 	require.Equal(t, Result[FairReply]{}, results[0])
-	for i, key := range keys {
-		require.True(t, key == "string" || must(f.Acquire(bounded(t), AcquireRequest{key, ofA(1 + i), lease}))(t).Gone, key)
-	}
-	r.requireHeld(ofA(8), grantLease)
+	require.True(t, must(f.Acquire(bounded(t), AcquireRequest{"free", ofA(9), lease}))(t).Gone)
+	r.requireHeld(ofA(2), grantLease)
 	r.requireSaid()
+}
+
+// Each owner leaves by itself: one that holds a lock gives it to the next waiter, and what
+// arrives later takes nothing.
+func TestFairLeaveEach(t *testing.T) {
+	r := newHarness(t)
+	f := r.of(ofA(1))
+	r.follow(ofA(1), ofA(2), ofA(3))
+	r.s.Do(t, "SET", "string", "x")
+	holds := []LeaveRequest{{"k", []string{ofA(1)}, nil}, {"string", []string{ofA(9)}, nil}, {"free", []string{ofA(4)}, nil}}
+	results := make([]Result[FairReply], len(holds))
+	for _, grant := range []Grant{granted(ofA(2)), {}} { // again: nobody is served
+		require.NoError(t, f.LeaveEach(bounded(t), holds, results))
+		require.Equal(t, map[int]string{1: "WRONGTYPE"}, refusals(t, results))
+		require.Equal(t, []Result[FairReply]{{Value: FairReply{Ours: true, Grant: grant}}, {}, {Value: FairReply{Ours: true}}}, results)
+		for _, i := range []int{0, 2} {
+			require.True(t, must(f.Acquire(bounded(t), AcquireRequest{holds[i].Key, holds[i].InDoubt[0], lease}))(t).Gone)
+		}
+		r.requireHeld(ofA(2), grantLease)
+	}
 }

@@ -80,22 +80,33 @@ func TestHeartbeatsCountByTheServersClock(t *testing.T) {
 }
 
 // A client that has said that it polls is given the lock when it is the next, and finds
-// that by its next heartbeat.
+// that by its next heartbeat; no longer than it is alive.
 func TestG4_MuteIsServed(t *testing.T) {
 	r := newHarness(t)
 	polls := func() HeartbeatReply {
 		return r.beat(clientA, HeartbeatRequest{Owners: []string{ofA(1)}, Ahead: make([]time.Duration, 1), Polls: true})
 	}
-	r.follow(ofC(1), ofB(1), ofA(1))
+	r.follow(ofC(1), ofB(1), ofA(1), ofB(2))
 	r.unsubscribe(r.of(ofA(1)).Inbox("k"))
 	require.Equal(t, HeartbeatReply{}, polls())
 	r.release(ofC(1))
+	r.requireHeld(ofB(1), grantLease)
 	require.Equal(t, HeartbeatReply{HeartbeatSoon: true}, polls(), "it is the next")
 	r.messages()
 	r.release(ofB(1))
 	r.requireHeld(ofA(1), grantLease)
 	r.requireSaid()
+	r.s.Do(t, "PEXPIRE", "k", "60000")
+	until := expiry(t, r.s, "k")
 	require.Equal(t, HeartbeatReply{Grant: Grant{Owner: ofA(1)}}, polls())
+	require.Equal(t, until, expiry(t, r.s, "k"), "it says nothing that would move its client's trust")
+
+	r.release(ofA(1))
+	r.requireHeld(ofB(2), grantLease)
+	r.waits(ofA(2), ofB(3))
+	r.s.Do(t, "HSET", heartbeats("k"), "polls "+clientA, decimal(serverMillis(t, r.s)))
+	r.release(ofB(2))
+	r.requireServed(ofB(3), ofA(2))
 }
 
 // The dead leave the heartbeats, whatever they are chosen among; the living stay, and so

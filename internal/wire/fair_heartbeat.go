@@ -2,7 +2,6 @@ package wire
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"time"
@@ -73,7 +72,8 @@ func (f *Fair) Heartbeat(ctx context.Context, asked []HeartbeatRequest, replies 
 		}
 		return err
 	})
-	if f.redis.BySlot() || slices.ContainsFunc(replies, func(h HeartbeatReply) bool { return !errors.Is(h.Err, err) }) {
+	other := func(h HeartbeatReply) bool { return h.Err == nil || h.Err.Error() != err.Error() }
+	if err == nil || f.redis.BySlot() || slices.ContainsFunc(replies, other) {
 		return nil
 	}
 	return err

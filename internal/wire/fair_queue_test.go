@@ -10,18 +10,81 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An owner in doubt that leaves has a tombstone, and leaves the list also without a score, as after a
-// deleted sorted set.
-func TestF7_OwnersInDoubtLeave(t *testing.T) {
+func TestEnterRepeatedKeepsThePlace(t *testing.T) {
+	r := newHarness(t)
+	r.follow(ofC(1), ofA(1), ofB(1))
+	before := r.score(ofA(1))
+	require.Equal(t, []OwnerState{Waiting, Waiting}, r.enter(ofA(1), ofA(2)).States)
+	r.requireQueue(ofA(1), ofB(1), ofA(2))
+	require.Equal(t, before, r.score(ofA(1)))
+
+	r.release(ofC(1))
+	require.Equal(t, []OwnerState{Holding, Waiting}, r.enter(ofA(1), ofA(2)).States)
+	r.requireServed(ofA(1), ofB(1), ofA(2))
+}
+
+func TestF7_EnterAfterLeaveIsGone(t *testing.T) {
 	r := newHarness(t)
 	r.hold()
 	r.waits(ofA(1), ofA(2))
-	r.s.Do(t, "DEL", scores("k"))
-	must(r.of(ofA(1)).Leave(bounded(t), LeaveRequest{"k", []string{ofA(1)}, nil}))(t)
-	lasts(t, r.s, tombstone("k", ofA(1)), time.Minute)
-	require.Equal(t, []string{ofA(2)}, r.waiting())
+	f := r.of(ofA(1))
+	must(f.Leave(bounded(t), LeaveRequest{"k", []string{ofA(1)}, []string{ofA(2)}}))(t)
 	require.Equal(t, AcquireReply{Gone: true}, r.acquire(ofA(1)))
-	require.Equal(t, []OwnerState{Gone}, r.enter(ofA(1)).States)
+	require.Equal(t, []OwnerState{Waiting, Gone, Waiting}, r.enter(ofA(3), ofA(1), ofA(2)).States, "only those in doubt have a tombstone")
+	r.requireQueue(ofA(3), ofA(2))
+	lasts(t, r.s, tombstone("k", ofA(1)), time.Minute)
+
+	// A late enter of an owner without a score, as after a deleted sorted set: it
+	// leaves the list, too.
+	r.s.Do(t, "DEL", scores("k"))
+	must(f.Leave(bounded(t), LeaveRequest{"k", []string{ofA(2)}, nil}))(t)
+	require.Equal(t, []string{ofA(3)}, r.waiting())
+}
+
+func TestAcquireTakesOnlyWhatIsFreeAndNobodyWaitsFor(t *testing.T) {
+	r := newHarness(t)
+	for range 2 { // repeated
+		require.Equal(t, AcquireReply{OK: true}, r.acquire(ofA(1)))
+		r.requireHeld(ofA(1), lease)
+	}
+	a := r.acquire(ofB(1))
+	require.False(t, a.OK)
+	require.InDelta(t, lease, a.Remaining, float64(slack))
+	r.s.Do(t, "PERSIST", "k")
+	require.Equal(t, NoExpiry, r.acquire(ofB(1)).Remaining)
+	r.requireQueue()
+
+	// Free, but somebody waits: he is served, by a message even if he is the caller's.
+	r.waits(ofA(2), ofB(2))
+	r.expire()
+	require.Equal(t, AcquireReply{Remaining: time.Millisecond}, r.acquire(ofA(3)))
+	r.requireServed(ofA(2), ofB(2))
+	r.requireSaid(grantMessage(ofA(2)))
+
+	// Nobody hears, but somebody lives.
+	r.expire()
+	r.unsubscribe(r.of(ofB(2)).Inbox("k"))
+	require.Equal(t, AcquireReply{Remaining: time.Millisecond}, r.acquire(ofA(3)))
+	r.requireFree()
+	r.requireQueue(ofB(2))
+
+	// All that wait are dead.
+	r.silence(clientB)
+	require.Equal(t, AcquireReply{OK: true}, r.acquire(ofA(3)))
+	r.requireHeld(ofA(3), lease)
+	r.requireQueue()
+}
+
+func TestConfirmSetsTheLease(t *testing.T) {
+	r := newHarness(t)
+	r.enter(ofA(1))
+	for _, d := range []time.Duration{10 * time.Minute, time.Minute} { // longer, shorter
+		require.Equal(t, AcquireReply{OK: true}, must(r.of(ofA(1)).Confirm(bounded(t), "k", ofA(1), d, Grant{}))(t))
+		r.requireHeld(ofA(1), d)
+	}
+	before := state(t, r.s)
+	require.Zero(t, must(r.of(ofB(1)).Confirm(bounded(t), "k", ofB(1), lease, Grant{}))(t))
+	require.Equal(t, before, state(t, r.s))
 }
 
 func TestFairQueue(t *testing.T) {
@@ -107,7 +170,6 @@ func TestPlaces(t *testing.T) {
 	require.Equal(t, 3, r.enter(ofA(1), ofA(2)).Place)
 	require.Equal(t, 4, r.enter(ofB(2)).Place)
 	require.Zero(t, r.enter(ofA(1), ofA(3)).Place, "they do not stand in a row")
-	r.requireQueue(ofB(1), ofA(1), ofA(2), ofB(2), ofA(3))
 	place := func(owners ...string) int {
 		return r.beat(clientA, HeartbeatRequest{Owners: owners, Ahead: make([]time.Duration, len(owners)), Place: true}).Place
 	}

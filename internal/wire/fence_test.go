@@ -90,16 +90,29 @@ func lasts(t *testing.T, s *redistest.Server, key string, d time.Duration, about
 // only ever lowers it to a number in use, by the holder's word, and keeps its expiry.
 func TestFenceCounter(t *testing.T) {
 	r := newHarness(t, fencing(10))
+	plain := func(owner string) AcquireReply { return fenced(t, r.redis, owner, fencingHour) }
+	rw := NewRWLock(r.redis, clientA)
 	ctx := bounded(t)
 	for name, way := range map[string]struct {
 		acquire func(owner string) AcquireReply
 		release func(owner string, last int64) (ours bool)
 	}{
-		"plain": {func(owner string) AcquireReply { return fenced(t, r.redis, owner, fencingHour) }, func(owner string, last int64) bool {
+		"plain": {plain, func(owner string, last int64) bool {
 			return must(r.redis.Release(ctx, ReleaseRequest{Key: "k", Owner: owner, LastFence: last}))(t).Ours
+		}},
+		"each": {plain, func(owner string, last int64) bool {
+			return must(end(r.redis, ctx, ReleaseRequest{Key: "k", Owner: owner, LastFence: last}))(t).Ours
 		}},
 		"fair": {r.acquire, func(owner string, last int64) bool {
 			return must(r.of(owner).Release(ctx, fairHold("k", owner, last)))(t).Ours
+		}},
+		"fair each": {r.acquire, func(owner string, last int64) bool {
+			return must(each(ctx, r.of(owner).ReleaseEach, fairHold("k", owner, last)))(t).Ours
+		}},
+		"rwlock": {func(owner string) AcquireReply {
+			return must(rw.Acquire(ctx, fencingHour, RWLockAcquireRequest{AcquireRequest: AcquireRequest{"k", writer(owner), lease}}))(t)
+		}, func(owner string, last int64) bool {
+			return must(rw.Release(ctx, RWLockReleaseRequest{ReleaseRequest: ReleaseRequest{Key: "k", Owner: writer(owner), LastFence: last}}))(t).Ours
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -146,6 +159,47 @@ func TestFenceCounter(t *testing.T) {
 	r.s.Do(t, "FLUSHALL")
 	fenced(t, r.redis, ownA, Fencing{Reserve: 10})
 	lasts(t, r.s, token, -1)
+}
+
+// A hold gets as many numbers as it asks for only if its grant names a run; a counter ahead of the
+// clock moves on by one.
+func TestG10_FencesOfGrants(t *testing.T) {
+	r := newHarness(t, fencing(10), func(s *FairSettings) { s.Members = 3 })
+	last := int64(0)
+	reserves := func(count, first, end int64) {
+		t.Helper()
+		require.Greater(t, first, last)
+		require.Equal(t, []int64{count, number(t, r.s, "GET", token)}, []int64{end - first + 1, end})
+		last = end
+	}
+	released := func(count int64, owner string, served ...string) Grant { // whose lock is granted by a message
+		t.Helper()
+		r.release(owner, served...)
+		messages := r.messages()
+		require.Len(t, messages, 1)
+		_, message, _ := strings.Cut(messages[0], " ")
+		g, ok := ParseGrant("k", message)
+		require.True(t, ok)
+		reserves(count, g.Fence, g.FenceEnd)
+		return g
+	}
+	for range 2 { // repeated
+		a := r.acquire(ofA(1))
+		reserves(1, a.Fence, a.FenceEnd)
+	}
+	r.waits(ofA(2), ofB(1), ofB(2), ofC(1))
+	g := r.release(ofA(1)).Grant
+	reserves(1, g.Fence, g.FenceEnd)
+	require.Equal(t, []string{ofB(2)}, released(10, ofA(2)).Members)
+	r.s.Do(t, "DEL", token)
+	released(1, ofB(1), ofB(2))
+	a := must(r.of(ofC(1)).Confirm(bounded(t), "k", ofC(1), lease, Grant{}))(t)
+	reserves(1, a.Fence, a.FenceEnd)
+	r.waits(ofA(3))
+	last += 3_600_000_000
+	r.s.Do(t, "SET", token, decimal(last)) // ahead of the clock
+	ahead := last
+	require.Equal(t, ahead+1, released(1, ofC(1)).Fence)
 }
 
 // A hold that is confirmed has the numbers that came with its grant, if nobody has had others since, and the clock has

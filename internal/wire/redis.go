@@ -27,7 +27,7 @@ type Redis struct {
 	onRedis       // with the scripts of a plain lock
 	RedisSettings // immutable after NewRedis
 	client        rueidis.Client
-	oneEntry      string        // what the field of a hold with one entry holds; immutable
+	oneEntry      string        // the value of a hold's field while it has one entry; immutable
 	slotsAsked    atomic.Bool   // Cluster was refreshed once
 	knowsNewest   atomic.Bool   // the server knows the newest command
 	crossed       atomic.Bool   // see BySlot
