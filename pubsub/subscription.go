@@ -20,7 +20,7 @@ type State struct {
 	Epoch    uint64 // 0 until the subscription was live for the first time, then one more each time that it becomes live
 	Live     bool   // confirmed, and the present connection is to the server of the client's calls, as far as that can be asked
 	Messages uint64 // messages received since Subscribe, over all epochs
-	Notified uint64 // the same; but where several subscriptions are shown as one, the sum of theirs
+	Notified uint64 // as Messages; of several subscriptions that are shown as one, the sum
 }
 
 // Wake returns the channel that wakes the listener when its State has changed: live, message received, connection

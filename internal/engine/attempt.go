@@ -40,7 +40,7 @@ func (a Attempt) Failure() error {
 	return holdfast.ErrNotAcquired
 }
 
-// Try makes one attempt, which reserves that many fences. If it may have been carried out, or its reply
+// Try makes one attempt, which reserves so many fences. If it may have been carried out, or its reply
 // came too late, it leaves an orphan, which the caller must undo.
 func (e *Engine) Try(ctx context.Context, k *Key, t Terms, reserve int64) Attempt {
 	a, start := acquiring{k, e.NewOwner(), t, reserve}, time.Now()

@@ -32,13 +32,13 @@ type Backend interface {
 	Inspect(ctx context.Context, name string) (holdfast.Status, error)
 	// InspectEach is Inspect for each of names.
 	InspectEach(ctx context.Context, names []string) ([]wire.Result[holdfast.Status], error)
-	// Scans returns what reads the names that match a pattern as of SCAN.
+	// Scans returns what reads the names that match a pattern of SCAN.
 	Scans(ctx context.Context, match string) ([]wire.Scan, error)
 	// ForceRelease frees name from any holder, and reports whether it was held.
 	ForceRelease(ctx context.Context, name string) (existed bool, err error)
 
-	// Close ends what the backend has besides calls, as subscriptions. No call follows. The engine of
-	// the writers closes that of the readers too.
+	// Close ends what the backend has besides calls, such as subscriptions. No call follows. Of two
+	// halves, which share these, only the backend of the writers is closed.
 	Close()
 }
 

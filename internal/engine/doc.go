@@ -20,9 +20,8 @@
 //
 // # How a key is acquired
 //
-// A key that is held, wanted or being released here has a [Key]. A Lock that finds none makes
-// the first attempt, on the caller's goroutine. If the key is not free, the caller becomes a
-// waiter, and so does every later caller. The engine gives a waiter no goroutine, and no timer
+// A key that is held, wanted or being released here has a [Key]. The caller of a Lock that finds none
+// makes the first attempt. If the key is not free, it becomes a waiter, and so does every later caller. The engine gives a waiter no goroutine, and no timer
 // but that of WaitAtMost or TryLockFor. Its [Discipline] sends the commands, and gives the waiters
 // the key: they race with other processes (package racing), or stand in a queue in Redis (package
 // queueing). What these keep for a key, a waiter and a hold is opaque to the engine.

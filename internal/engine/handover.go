@@ -22,16 +22,27 @@ import (
 // The key's mutex is held. The caller unlocks it, which notifies the listeners of the old section. Then it sends
 // the lease of the new one to w. now is the time, by Calls.Now, that the caller has read.
 func (e *Engine) handover(k *Key, h *Hold, now time.Duration) (w *Waiter, s *section) {
-	if e.Holds == SharedHolds || h.pinned || !h.isDefault && !planted.HandoverAny || now-h.granted >= e.LocalHandover || !h.fences().ready(e.Calls, h.granted) {
+	if !e.mayHandOver(h, now) {
 		return nil, nil
 	}
-	if w = e.discipline.Next(k, h); w == nil {
+	if w = e.discipline.Next(k, h); w == nil { // also if the first waiter has other than default terms
 		return nil, nil
 	}
 	if f := h.fences(); f != nil && !planted.FenceTwice {
 		f.current++
 	}
 	return w, h.newSection()
+}
+
+// mayHandOver reports whether the hold may serve another section after the one that has just ended, at now.
+func (e *Engine) mayHandOver(h *Hold, now time.Duration) bool {
+	switch {
+	case e.Holds == SharedHolds, now-h.granted >= e.LocalHandover, h.pinned:
+		return false
+	case !h.isDefault && !planted.HandoverAny:
+		return false
+	}
+	return h.fences().ready(e.Calls, h.granted)
 }
 
 // FencesToReserve is how many fences an attempt for a waiter reserves. Sections that share a hold share

@@ -154,7 +154,7 @@ func (h *Hold) outlived(why error) bool {
 	return why == watchdog.ErrFixedLease && h.late
 }
 
-// lose ends a hold and its section by loss.
+// lose ends a hold and its sections by loss.
 func (e *Engine) lose(h *Hold, why error) {
 	k := h.Key
 	k.Lock()

@@ -9,46 +9,56 @@ import (
 )
 
 // Key is what this locker knows of one key. It exists while the key is held, wanted
-// or being released here. Guarded by its stripe's mutex.
+// or being released here. Guarded by its stripe's mutex, which is that of other keys, too: nobody
+// locks two keys.
+//
+// Calls for a key keep its state, and Close waits for them:
+//
+//	begins with       ends with
+//	beginCall, begin  finishCall, or EndCall under the mutex and then Calls.End
+//	Go                EndCall under the mutex, at the end of its goroutine
 type Key struct {
 	*stripe                 // immutable
 	Name           string   // in Redis, see nameOf; immutable
 	oldest         *Hold    // the oldest hold, of a ring: the newest is before it; nil: not held here
 	waiters        *waiters // nil until the first waiter
 	releasing      *Hold    // the last of those being released; nil: none
-	calls          int32    // first attempts, releases and loops under way
+	underWay       int32    // calls: first attempts, releases and loops
 	sharedAttempts int      // first attempts under way whose holds may be shared
 }
 
 // NewKey returns the state of a key that is neither held nor wanted here, for tests of the disciplines.
 func (e *Engine) NewKey(name string) *Key { return &Key{stripe: e.stripeOf(name), Name: name} }
 
-// beginCall begins a call for the key of a name, and returns the key's state, made if need be. Close waits
-// for the call until finishCall, or until EndCall and then Calls.End. The stripe's mutex is held, and the
-// stripe is not closed.
+// beginCall begins a call for the key of a name, and returns the key's state, made if need be. The
+// stripe's mutex is held, and the stripe is not closed.
 func (st *stripe) beginCall(name string) *Key {
 	k := st.keys[name]
 	if k == nil {
 		k = &Key{stripe: st, Name: name}
 		st.keys[name] = k
 	}
-	k.calls++
-	st.engine.Calls.Begin()
+	k.begin()
 	return k
+}
+
+// begin begins a call for the key. The key's mutex is held, and its stripe is not closed.
+func (k *Key) begin() {
+	k.underWay++
+	k.engine.Calls.Begin()
 }
 
 // Go runs f in the background, as a call for the key that is under way until EndCall.
 func (k *Key) Go(f func()) {
-	k.calls++
+	k.underWay++
 	k.engine.Calls.Background(f)
 }
 
 // EndCall ends a call for the key that was under way, and settles the key. The key's mutex is held from the
 // change that the call makes until EndCall, so that nobody sees the change while the call still counts as
-// under way. A call of beginCall needs Calls.End afterwards, once its caller has no more to do. A call of Go
-// must not have it: its goroutine does that.
+// under way. A caller of beginCall or begin calls Calls.End once it has no more to do.
 func (k *Key) EndCall() {
-	k.calls--
+	k.underWay--
 	k.engine.discipline.Settle(k)
 }
 
@@ -61,7 +71,7 @@ func (k *Key) finishCall() {
 }
 
 // Busy reports whether a call for the key is under way. Its end settles the key.
-func (k *Key) Busy() bool { return k.calls > 0 }
+func (k *Key) Busy() bool { return k.underWay > 0 }
 
 // Drop forgets a key that is idle.
 func (k *Key) Drop() {

@@ -22,7 +22,7 @@ func (e *Engine) Locks(caller context.Context, prefix string) iter.Seq2[holdfast
 	return e.Matching(caller, wire.Literal(prefix)+"*")
 }
 
-// Matching yields the locks whose keys match a pattern as of SCAN, each once. After an error, it
+// Matching yields the locks whose keys match a pattern of SCAN, each once. After an error, it
 // goes on with the next key, or with the next server if the error is not of a key.
 func (e *Engine) Matching(caller context.Context, match string) iter.Seq2[holdfast.Status, error] {
 	return func(yield func(holdfast.Status, error) bool) {

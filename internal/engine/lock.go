@@ -141,11 +141,11 @@ func (e *Engine) mayAttempt(k *Key, r *request) bool {
 	case k.sharedAttempts > 0 && r.Default() && waits: // the attempt of another reader serves this one, too
 		return false
 	}
-	return !waits || k.calls < maxAtOnce
+	return !waits || k.underWay < maxAtOnce
 }
 
-// firstAttempt makes the first attempt for a key on the caller's goroutine, which saves an uncontended
-// lock a fifth of its time. The caller found nobody here; where a key may have several holds, nobody who
+// firstAttempt makes the first attempt for a key, on the caller's goroutine if Redis has just answered: that
+// saves an uncontended lock a fifth of its time. The caller found nobody here; where a key may have several holds, nobody who
 // waits. A reader that does not wait makes it in any case. The results are those of tryOrWait.
 func (e *Engine) firstAttempt(ctx context.Context, k *Key, r *request) (lease *holdfast.Lease, w *Waiter, err error) {
 	defer e.Calls.End()

@@ -166,7 +166,7 @@ func (s *section) count() (int, error) {
 func (en *entry) unlockNested(ctx context.Context) error {
 	s, k := en.section, en.key()
 	e := k.engine
-	held := e.observer.held(en)
+	held := e.observer.heldFor(en)
 	s.entries--
 	en.notify(holdfast.ErrReleased)
 	en.endedEarly = true

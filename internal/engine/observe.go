@@ -184,17 +184,17 @@ func (o *observer) sectionEnded(s *section, why error) {
 		return
 	}
 	if !s.first.endedEarly {
-		o.ended(&s.first, o.held(&s.first), why)
+		o.ended(&s.first, o.heldFor(&s.first), why)
 	}
 	if s.nesting != nil {
 		for en := range s.nesting.entries {
-			o.ended(en, o.held(en), why)
+			o.ended(en, o.heldFor(en), why)
 		}
 	}
 }
 
 // held is how long an entry has been held; 0 without an observer.
-func (o *observer) held(en *entry) time.Duration { return o.now() - en.began }
+func (o *observer) heldFor(en *entry) time.Duration { return o.now() - en.began }
 
 // failed notes that a lock call, which began at that time, has failed.
 func (o *observer) failed(key string, why error, began time.Duration) {

@@ -26,7 +26,7 @@ func TestObserverAbsentAllocatesNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		o.failed("k", why, o.now())
 		o.acquired(en, holdfast.ByCall, since)
-		o.ended(en, o.held(en), nil)
+		o.ended(en, o.heldFor(en), nil)
 		o.sectionEnded(&h.first, why)
 		o.renewed(h, 0, nil)
 		e.Woken("k")

@@ -71,7 +71,7 @@ func (e *Engine) ForceUnlock(caller context.Context, key string) (bool, error) {
 // completed is the state of a key with what Redis does not know of it.
 func (e *Engine) completed(key string, s holdfast.Status) holdfast.Status {
 	s.Key = key
-	if e.Holds != OneHold { // nobody else knows of them
+	if e.Holds == ManyHolds { // nobody else knows of them
 		e.With(e.Prefix+key, func(k *Key) { s.Waiting = k.Waiting() })
 	}
 	return s

@@ -56,7 +56,7 @@ func (en *entry) unlock(ctx context.Context) error {
 func (en *entry) unlockLast(ctx context.Context, now time.Duration) error {
 	s, k := en.section, en.key()
 	h, e := s.hold, k.engine
-	held := e.observer.held(en)
+	held := e.observer.heldFor(en)
 	s.end(holdfast.ErrReleased)
 	h.pinned = h.pinned || s.nesting.busy()
 	if h.dropSection(s) { // the last of the others releases it
@@ -75,8 +75,7 @@ func (en *entry) unlockLast(ctx context.Context, now time.Duration) error {
 	k.remove(h)
 	k.releasing = h
 	e.discipline.BeforeRelease(k)
-	k.calls++
-	e.Calls.Begin()
+	k.begin()
 	k.Unlock()
 	defer e.Calls.End()
 	err := e.release(ctx, k, h)

@@ -56,7 +56,7 @@ func (q *queue) startHeartbeats() {
 
 // heartbeat is the loop that sends heartbeats as long as a server has waiters.
 func (d *discipline) heartbeat(server string) {
-	period := min(d.config.WaiterTTL/5, refresh/2) // scores end three times refresh after an enter
+	period := min(d.config.WaiterTTL/5, refresh/2) // a score ends three times refresh after its enter
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()
 	for {

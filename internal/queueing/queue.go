@@ -37,7 +37,7 @@ type queue struct {
 	enterOutage *engine.Outage // Redis answers no enter, or no leave, which the loop makes before its enters; it may still answer heartbeats
 
 	// See place.go.
-	placesFreed int // places that have become free since this queue was opened
+	placesFreed int // places that have become free since this queue was opened, as far as Redis' answers show
 
 	// See linger.go.
 	lingerFrom time.Time // since when those outside linger; zero: they do not

@@ -38,7 +38,7 @@ func newDiscipline(backend Backend, c engine.Config, own Config) *discipline {
 	d := &discipline{config: own, backend: backend}
 	_, _ = rand.Read(d.secret[:]) // never fails
 	d.heartbeats.queues = make(map[string]map[*queue]struct{})
-	c.Places = true
+	c.Places, c.Holds = true, engine.OneHold // a grant is to one holder: see noteGrant
 	d.engine = engine.New(backend, d, c)
 	d.brief.Base = d.engine.Calls.Base
 	d.brief.Timeout = min(max(own.WaiterTTL/3, 100*time.Millisecond), d.engine.Calls.Timeout)

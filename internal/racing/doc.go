@@ -13,10 +13,18 @@
 //	               └─────────── release ◀────── Unlock ──┘
 //
 // With engine.ManyHolds or SharedHolds, first attempts, the loop and holds of a key run in parallel. The loop
-// runs as long as there are waiters, also while the key is held here. The more attempts succeed, the
-// more it makes in parallel (see widen). It hears the releases of its own process too. They do not
+// runs as long as there are waiters, also while the key is held here. With ManyHolds, the
+// more attempts succeed, the more it makes in parallel (see widen). It hears the releases of its own process too. They do not
 // count as another's turn.
 //
 // A hold passes from section to section in memory (handover), and processes take turns
 // (turns.go). Racing is correct without either: they only make it fast and fair.
+//
+// # The files
+//
+//	racing.go   what the engine calls: the discipline
+//	race.go     the race for a key, its loop, and what it does with the result of an attempt
+//	rest.go     how the loop waits for a reason to try again
+//	turns.go    when it lets other processes go first
+//	backend.go  what racing needs of a backend
 package racing

@@ -60,7 +60,7 @@ func (r *race) releases(now pubsub.State) uint64 {
 
 // loop is the loop that talks to Redis for the waiters of a key: subscribe, try again,
 // sleep until a message or until the holder's lease must have ended. It ends when it has got
-// the key, or the key has no waiters. There is at most one for a key in this process. The key
+// the key, or the key has no waiters. There is at most one for a key of a locker. The key
 // goes to the waiter that is first when the answer comes, so a waiter may leave at any
 // moment.
 func (r *race) loop() {

@@ -18,7 +18,7 @@ import (
 type RLock struct {
 	*wire.Redis
 	server
-	fencing  wire.Fencing // of a hold with one fence; immutable
+	fencing  wire.Fencing // of a hold that reserves one fence; immutable
 	acquires *batcher[wire.Fencing, wire.AcquireRequest, wire.AcquireReply]
 	releases *batcher[none, wire.ReleaseRequest, wire.ReleaseReply]
 }
