@@ -31,8 +31,8 @@ var (
 	ErrWrongType = errors.New("the key holds something other than a lock of this kind")
 	// ErrOldServer: the server lacks a command that came with Redis 6.2, or it is older than Redis
 	// 7.0 and the locker is a multilock with its restart guard; see
-	// multilock.WithoutRestartGuard. The locker asks before it sends a server the text of a
-	// script, so the first call fails. No lock is taken.
+	// multilock.WithoutRestartGuard. The locker finds out before it sends a server the
+	// text of a script: the first call fails, and takes no lock.
 	ErrOldServer = errors.New("the server is too old: holdfast needs Redis 6.2 or later, multilock with its restart guard 7.0")
 	// ErrInvalidArgument: a key, an option or another argument is not allowed; the text names
 	// it. Nothing was sent.

@@ -31,9 +31,10 @@ type Locker interface {
 	//
 	// After a failure nothing is held, and the effects of an unanswered call are being
 	// undone. Errors: the context's, joined with ErrNotAcquired, ErrUnavailable or
-	// ErrUnknown as far as known; ErrUnavailable or ErrUnknown, which ErrNotReplicated may
-	// join, when Redis was unavailable for longer than WithMaxOutage; ErrTooManyWaiters; ErrClosed; on a bound context ErrLost,
-	// ErrReleased or ErrClosed if its lease has ended. Errors that waiting cannot cure come
+	// ErrUnknown as far as known; ErrUnavailable or ErrUnknown, perhaps joined with
+	// ErrNotReplicated, when Redis was unavailable for longer than WithMaxOutage;
+	// ErrTooManyWaiters; ErrClosed; on a bound context ErrLost, ErrReleased or ErrClosed if its
+	// lease has ended. Errors that waiting cannot cure come
 	// immediately: ErrInvalidArgument, ErrUpgrade, ErrWrongType, ErrOldServer, a *PermitsError,
 	// and unchanged refusals by Redis.
 	//

@@ -36,8 +36,8 @@
 //
 // # Redis Cluster
 //
-// A [NewCluster] has a connection to each master that it needs, with a loop and a queue of its own, so that a master that
-// hangs delays the channels of no other. A channel is subscribed on the master of its slot, the one on which the locks'
+// A Subscriber of [NewCluster] has a connection to each master that it needs, with a loop and a queue of its own, so that
+// a master that hangs delays the channels of no other. A channel is subscribed on the master of its slot, the one on which the locks'
 // scripts publish, so that PUBLISH and SPUBLISH count its listener. With shard channels each SSUBSCRIBE is a command of its
 // own, as their slots differ.
 //

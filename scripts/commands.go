@@ -12,8 +12,8 @@ func Commands() []string {
 	}
 }
 
-// FairCommands returns the commands that a Redis user needs for the scripts of
-// the fair queues, and for Renew and SetEntries, in lower case.
+// FairCommands returns the commands that a Redis user needs for fair queues, renewals and nested entries
+// among them, in lower case.
 func FairCommands() []string {
 	return append(Commands(),
 		"lindex", "llen", "lpop", "lpos", "lrange", "lrem", "lset", "ltrim", "pubsub|numsub", "rpush",

@@ -24,8 +24,8 @@ type Discipline interface {
 	JoinFirst(k *Key, w *Waiter, a Attempt)
 	// WaiterLeft: the wait of w has ended without the key.
 	WaiterLeft(k *Key, w *Waiter)
-	// WaitError says why a wait that ends now fails. With a nil w, it says so of an attempt
-	// without a wait.
+	// WaitError says why the wait of w fails if it ends now; with a nil w, why an attempt without a
+	// wait fails.
 	WaitError(k *Key, w *Waiter) error
 	// Next removes and returns the waiter that gets h now that a section of it has ended, or nil.
 	Next(k *Key, h *Hold) *Waiter

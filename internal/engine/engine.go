@@ -11,7 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
-// Config configures an engine. [Configure] makes it, a lock kind completes it, and [Config.Check] checks it.
+// Config configures an engine. [Configure] makes it from options, and [Config.Check] checks these. The lock kind, its
+// backend and its discipline set what only they know.
 type Config struct {
 	holdfast.Settings               // the options of the locker
 	Kind              string        // the lock kind's name, the prefix of New's errors

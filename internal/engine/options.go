@@ -24,8 +24,8 @@ func (c *Config) errorf(format string, args ...any) error {
 	return errs.Invalid(c.Kind+": "+format, args...)
 }
 
-// Configure returns the configuration of a lock kind with these options, to be completed and then
-// checked by [Config.Check]. own is where its own options go. function is what users have called.
+// Configure returns the configuration of a lock kind with these options, for the kind's own changes and then
+// [Config.Check]. own is where its own options go. function is what users have called.
 func Configure(kind, function string, own any, opts []holdfast.Option) (Config, error) {
 	c := Config{Kind: kind, LockerID: uuid.NewString(), Settings: holdfast.Settings{
 		Label: hostAndProcess(), Lease: holdfast.DefaultLease, LocalHandover: holdfast.DefaultLocalHandover,

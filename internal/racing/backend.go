@@ -9,7 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/pubsub"
 )
 
-// Backend is the backend of a lock kind whose processes race for a key that is released.
+// Backend is the backend of a lock kind whose processes race for a key that is released. A backend that says in
+// Redis whose turn it is, as that of a read/write lock, keeps racing from deciding it: its releases report no
+// Listeners, so nobody steps back, and a short Remaining makes the loop ask again soon.
 type Backend interface {
 	engine.Backend
 	// Release ends the owner's hold with all its entries, and notifies those who wait for it. In doubt, it

@@ -138,8 +138,8 @@ func (r *race) try(terms engine.Terms) engine.Attempt {
 // to Redis.
 const maxExtra = 64
 
-// widen makes extra attempts, for as many waiters as attempts have succeeded since one found none: room
-// for some is often room for more. So N permits that are given back serve N waiters in about log2 N
+// widen makes extra attempts, because room for some is often room for more: as many as have succeeded since one
+// found no room. So N permits that are given back serve N waiters in about log2 N
 // round trips. The loop does not depend on them: it goes on until its own finds no room.
 // The key's mutex is held.
 func (r *race) widen() {

@@ -53,7 +53,7 @@ func (r *RLock) Release(ctx context.Context, h wire.ReleaseRequest) (wire.Releas
 	return r.releases.do(ctx, none{}, h)
 }
 
-// Subscribe listens to the releases of key.
+// Subscribe listens to the releases of name.
 func (r *RLock) Subscribe(name string) racing.Subscription {
 	return r.subscriber.Subscribe(scripts.Channel(name))
 }

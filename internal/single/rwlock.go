@@ -134,7 +134,7 @@ func (r *RWLock) Release(ctx context.Context, own wire.ReleaseRequest) (wire.Rel
 	return reply, err
 }
 
-// Subscribe listens to the releases of key. Until the subscription ends, callers wait for it.
+// Subscribe listens to the releases of name. Until the subscription ends, callers wait for it.
 func (r *RWLock) Subscribe(name string) racing.Subscription {
 	w := &wish{}
 	r.mu.Lock()
