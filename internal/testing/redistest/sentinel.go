@@ -20,7 +20,7 @@ import (
 const MasterSet = "locks"
 
 // sentinelPatience bounds each wait for what Sentinels agree on.
-const sentinelPatience = 45 * time.Second
+const sentinelPatience = 2 * time.Minute
 
 // Sentinel is a master with two replicas, watched by three Sentinels, of which two have
 // to agree that a master is dead. All methods may be called concurrently.
