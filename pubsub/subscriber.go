@@ -29,7 +29,7 @@ type Subscriber struct {
 	mu      sync.Mutex
 	started bool             // guarded by mu; route runs
 	closed  bool             // guarded by mu
-	placing bool             // guarded by mu; channels can be placed: on a Cluster once it is known whether they are sharded
+	placing bool             // guarded by mu; only route changes it, and reads it without; channels can be placed: on a Cluster once it is known whether they are sharded
 	sharded bool             // guarded by mu; fixed once placing is true
 	nodes   map[string]*node // guarded by mu; by address; "" is the one Redis, or nobody on a Cluster
 }

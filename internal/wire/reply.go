@@ -105,8 +105,7 @@ func parseBool(m rueidis.RedisMessage, err error) (bool, error) {
 	return v == 1, nil
 }
 
-// parseRenewed fills the answers with the indexes of, which are all Unanswered, and leaves them so where it understands
-// nothing.
+// parseRenewed fills the answers with the indexes of, and leaves them as they are where it understands nothing.
 func parseRenewed(m rueidis.RedisMessage, err error, of []int, answers []watchdog.Answer) error {
 	if err == nil && m.IsInt64() {
 		if renewed, _ := m.ToInt64(); renewed != 1 {

@@ -93,7 +93,7 @@ func FreePort(t testing.TB) int {
 // listenAgain opens a port that was closed, perhaps a moment ago: a process that
 // this one was starting just then has it, too, until it runs its program.
 func listenAgain(addr string) (l net.Listener, err error) {
-	for end := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(Patience); ; time.Sleep(time.Millisecond) {
 		if l, err = net.Listen("tcp", addr); err == nil || time.Now().After(end) {
 			return l, err
 		}
