@@ -134,14 +134,15 @@ func (t *ticket) Decline() {
 // does not, the waiter enters again, at the end of the queue. It takes the key's mutex.
 func (t *ticket) Confirm(ctx context.Context, w *engine.Waiter) (*holdfast.Lease, error) {
 	q, k := t.queue, t.queue.key
-	lease := w.Terms.Lease // the call may outlast the waiter
-	for !t.closed() {
+	lease, doubt := w.Terms.Lease, false // the call may outlast the waiter
+	for !t.declinedByClose() {
 		start, reply := time.Time{}, wire.AcquireReply{}
 		err := q.engine.RideOut(ctx, true, func(ctx context.Context) (err error) {
 			start = time.Now()
 			reply, err = calls.DetachedNoted(ctx, q.engine.Calls, k.Name, func(ctx context.Context) (wire.AcquireReply, error) {
 				return q.backend.Confirm(ctx, k.Name, t.owner, lease, t.grant)
 			})
+			doubt = doubt || wire.OutcomeOf(err).MayHaveRun()
 			if err == nil && reply.OK && time.Since(start) >= lease-watchdog.Margin(lease) {
 				return engine.ErrTooLate
 			}
@@ -154,15 +155,15 @@ func (t *ticket) Confirm(ctx context.Context, w *engine.Waiter) (*holdfast.Lease
 		case !reply.OK:
 			return nil, t.rejoin(w)
 		}
-		if held := t.confirmed(w, start, reply); held != nil {
+		if held := t.confirmed(w, start, reply, doubt); held != nil {
 			return held, nil
 		}
 	}
 	return nil, holdfast.ErrClosed
 }
 
-// closed reports whether Close has ended all waits. Then the grant is given up.
-func (t *ticket) closed() bool {
+// declinedByClose reports whether Close has ended all waits. Then the grant is given up.
+func (t *ticket) declinedByClose() bool {
 	k := t.queue.key
 	k.Lock()
 	defer k.Unlock()
@@ -173,14 +174,16 @@ func (t *ticket) closed() bool {
 }
 
 // confirmed makes the waiter the holder. It returns nil after Close, or if another grant has
-// come: then one of the two no longer stands.
-func (t *ticket) confirmed(w *engine.Waiter, start time.Time, reply wire.AcquireReply) *holdfast.Lease {
+// come: then one of the two no longer stands. With doubt, an earlier attempt may still arrive, and Redis
+// then has the key for longer than we trust it.
+func (t *ticket) confirmed(w *engine.Waiter, start time.Time, reply wire.AcquireReply, doubt bool) *holdfast.Lease {
 	q, k := t.queue, t.queue.key
 	k.Lock()
 	defer k.Unlock()
 	if k.Closed() || k.HeldSince(start) {
 		return nil
 	}
+	t.doubt = t.doubt || doubt
 	return q.adoptGrant(t, w, w.Terms, start, reply, t.grant.Members...)
 }
 

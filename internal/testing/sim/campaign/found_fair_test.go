@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -140,6 +141,42 @@ func TestG4_FairGrantOfAShortLease(t *testing.T) {
 		require.NoError(t, (<-served).Unlock(t.Context()))
 		require.Less(t, time.Since(died), 2600*time.Millisecond, "a lease, a heartbeat of a new waiter, and a tenth of the lease")
 	}, holdfast.WithLease(time.Second))
+}
+
+// A confirmation that was not answered may be carried out after the one that was: Redis then has the key for longer than
+// the fixed lease, whose end must free it.
+func TestG4_FairConfirmedTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const lease = 6 * time.Second
+		w := sim.NewWorld(t, 1, 3, 1)
+		var lockers []*fair.Locker
+		for p := range w.Links {
+			clients := w.Clients(p, func(o *rueidis.ClientOption) { o.ConnWriteTimeout = lease / 4 })
+			lockers = append(lockers, locktest.Opened(fair.New(clients[0], holdfast.WithLease(lease)))(t))
+		}
+		held, got := locktest.Lock(t, lockers[0], t.Context(), "k"), make(chan *holdfast.Lease)
+		go func() {
+			e, err := lockers[1].Lock(t.Context(), "k", holdfast.FixedLease(lease/2))
+			assert.NoError(t, err)
+			got <- e
+		}()
+		time.Sleep(500 * time.Millisecond) // it waits
+		link, once := w.Links[1][0], new(sync.Once)
+		link.OnRequest(func([]string) (v redistest.Verdict) {
+			v = redistest.Pass
+			once.Do(func() { v = redistest.Hold })
+			return v
+		})
+		require.NoError(t, held.Unlock(t.Context()))
+		e := <-got
+		next := locktest.Go(func() error { return locktest.Cycle(lockers[2], t.Context(), "k") })
+		time.Sleep(time.Until(e.Deadline()) - 500*time.Millisecond)
+		link.Release()
+		<-e.Done()
+		over := time.Now()
+		require.NoError(t, <-next)
+		require.Less(t, time.Since(over), 10*time.Millisecond)
+	})
 }
 
 // The waiters of a run are served in memory also behind one that confirms its grant.
