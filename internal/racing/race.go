@@ -65,7 +65,7 @@ func (r *race) releases(now pubsub.State) uint64 {
 // moment.
 func (r *race) loop() {
 	r.key.Lock()
-	seen, until, resting := r.seen(), time.Now().Add(r.engine.Lease), r.turns.active()
+	seen, until, resting, split := r.seen(), time.Now().Add(r.engine.Lease), r.turns.active(), false
 	r.key.Unlock()
 	for {
 		notified := false
@@ -75,7 +75,7 @@ func (r *race) loop() {
 			// (messages not allowed, connection lost) the timed attempts of rest must do.
 			r.subscribe(min(r.engine.Calls.Timeout, probeWithoutMessages), func(now pubsub.State) bool { return now.Live })
 		case resting:
-			if notified = r.rest(seen, until); notified {
+			if notified = r.rest(seen, until, split); notified {
 				r.engine.Woken(r.key.Name)
 			}
 		}
@@ -93,8 +93,8 @@ func (r *race) loop() {
 		if r.deliver(a, terms) {
 			return
 		}
-		resting = a.Err == nil && a.Hold == nil
-		if !a.Split {
+		resting, split = a.Err == nil && a.Hold == nil, a.Split
+		if !split {
 			r.tries = max(r.tries-1, 0)
 			until = a.Start.Add(r.longest(a.Remaining)) // the reply may have come late
 		} else {

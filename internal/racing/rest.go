@@ -47,17 +47,22 @@ func (r *race) called() bool {
 // rest sleeps until there is a reason for the next attempt, and reports whether that was a
 // message. The reasons:
 //   - a release of another process; after stepping back, the last of those that it lets pass;
+//     after a split vote, another release than the one for which all asked;
 //   - r.probe: a release of ours after which it does not step back, or a lost hold;
 //   - a new subscription;
 //   - the moment until, or before that a probe by the clock, of turns or without messages;
 //   - nobody waits any more.
-func (r *race) rest(before pubsub.State, until time.Time) (notified bool) {
+func (r *race) rest(before pubsub.State, until time.Time, split bool) (notified bool) {
 	k, blind := r.key, time.Now().Add(probeWithoutMessages)
 	last, due := before.Messages, time.Time{}
 	k.Lock()
 	defer k.Unlock()
 	for {
 		now, seen := time.Now(), r.seen()
+		news := seen.Notified - before.Notified
+		if split { // late messages of that release would have the losers ask before the winner does again
+			news = seen.Messages - before.Messages
+		}
 		switch {
 		case k.FirstWaiter() == nil, r.probe:
 			return false
@@ -68,7 +73,7 @@ func (r *race) rest(before pubsub.State, until time.Time) (notified bool) {
 			if r.turns.mine(seen, now) {
 				return true
 			}
-		case seen.Notified-before.Notified > r.turns.coming: // not only ours
+		case news > r.turns.coming: // not only ours
 			if r.delay == nil {
 				return true
 			}

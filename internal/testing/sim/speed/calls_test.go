@@ -41,13 +41,17 @@ func (f *fleet) count(p int) *calls {
 
 // of says which calls a step takes, with those that it leaves to the background.
 func (c *calls) of(step func()) map[string]int {
-	c.mu.Lock()
-	clear(c.all)
-	c.mu.Unlock()
+	c.taken()
 	step()
 	time.Sleep(20 * trip)
+	return c.taken()
+}
+
+// taken are those since the last time.
+func (c *calls) taken() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	defer clear(c.all)
 	return maps.Clone(c.all)
 }
 

@@ -247,17 +247,18 @@ func TestG4_LongestWait(t *testing.T) {
 	}
 }
 
-// openSplit opens three lockers that split the votes when they ask at the same time: each has two
+// openSplit opens lockers of which the first three split the votes when they ask at the same time: each has two
 // nodes, or one, to which its way is shorter.
-func openSplit(t *testing.T) *fleet {
-	f := open(t, "multilock", 1, 3)
+func openSplit(t *testing.T, processes int) *fleet {
+	f := open(t, "multilock", 1, processes)
 	for p, links := range f.world.Links {
 		for n, l := range links {
 			way := trip / 2
 			if n/2 == p {
 				way -= 100 * time.Microsecond
 			}
-			l.SetJitter(func() time.Duration { return way })
+			l.SetJitter(nil)
+			l.SetDelay(way, trip/2)
 		}
 	}
 	return f
@@ -267,7 +268,7 @@ func openSplit(t *testing.T) *fleet {
 // the lock: it waits for half a trip and asks the others again.
 func TestSplitVoteIsSettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := openSplit(t)
+		f := openSplit(t, 3)
 		for round := range 20 {
 			began := time.Now()
 			var all sync.WaitGroup
@@ -281,6 +282,40 @@ func TestSplitVoteIsSettled(t *testing.T) {
 			require.Less(t, trips(time.Since(began)), 4.)
 			require.NoError(t, held[0].Unlock(t.Context()))
 			time.Sleep(time.Second)
+		}
+	})
+}
+
+// A release reaches the nodes at different times, and so its messages come one after the other. The late ones do not
+// have the losers of a split vote ask for what they have just given back to the winner.
+func TestSplitVoteIsSettledDespiteLateMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := openSplit(t, 4)
+		for n, l := range f.world.Links[3] {
+			l.SetDelay(trip/2+time.Duration(n)*trip/10, trip/2)
+		}
+		counts := []*calls{f.count(0), f.count(1), f.count(2)}
+		for i := range 20 {
+			key := fmt.Sprint("k", i)
+			held, served := f.lock(3, key), make(chan *holdfast.Lease, 3)
+			for p := range 3 {
+				go func() { served <- f.lock(p, key) }()
+			}
+			time.Sleep(time.Second) // they listen
+			for _, c := range counts {
+				c.taken()
+			}
+			go func() { assert.NoError(t, held.Unlock(t.Context())) }()
+			e, scripts := <-served, 0
+			for _, c := range counts {
+				scripts += c.taken()["EVALSHA"]
+			}
+			require.LessOrEqual(t, scripts, 3*5+3+2*5, "round %d: three ask, one of them again, and two give up", i)
+			for range 2 {
+				require.NoError(t, e.Unlock(t.Context()))
+				e = <-served
+			}
+			require.NoError(t, e.Unlock(t.Context()))
 		}
 	})
 }
@@ -300,7 +335,7 @@ func TestSplitVote_WithoutTheSecondReply(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := openSplit(t)
+				f := openSplit(t, 3)
 				var disturbed, inside atomic.Int32
 				for _, links := range f.world.Links {
 					for n, l := range links {
