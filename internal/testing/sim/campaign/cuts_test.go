@@ -146,6 +146,13 @@ func (c *campaign) scenario() {
 	take(1, "B7", "k0", -1, c.lease*2/3) // and so does a renewal
 	time.Sleep(c.lease / 2)
 	take(2, "C8", "k0", -1, 10*ms)
+
+	all.Go(func() { take(0, "A8", "k0", -1, 50*ms) })
+	time.Sleep(10 * ms)
+	all.Go(func() { take(1, "B8", "k0", -1, 2*c.lease, holdfast.FixedLease(c.lease*2/3)) }) // it runs out, and a confirmation may be late
+	time.Sleep(10 * ms)
+	all.Go(func() { take(2, "C9", "k0", -1, 10*ms) })
+	all.Wait()
 }
 
 // served checks, after the cut is over, that each process gets each key, as soon as what has
