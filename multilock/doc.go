@@ -17,7 +17,7 @@
 //  4. A renewal works the same way, with a time of its own, and needs as many votes.
 //  5. After a failure, tell all nodes that were asked to forget the owner, and try again
 //     with a new owner, after a random delay that grows with each split vote. The message
-//     of a release cuts the delay: a waiter that has let as many releases pass as is usual
+//     of another release cuts the delay: a waiter that has let as many releases pass as is usual
 //     tries immediately, and the others up to four round trips later, as waiters that ask
 //     at the same moment split the votes. A locker learns what is usual for each of 64
 //     groups of keys.

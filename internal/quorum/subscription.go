@@ -31,8 +31,8 @@ func (q *Quorum) Subscribe(key string) racing.Subscription {
 
 // State is Live when no release can be missed: a quorum of nodes publishes a release, and then
 // at least one of them has a live subscription. Messages of one release from several nodes
-// count once. But each is a reason for an attempt, as the earlier nodes may have been too few. A
-// node that has confirmed a subscription is not away.
+// count once. But each is a reason for an attempt, as the earlier nodes may have been too few;
+// after a split vote, none is. A node that has confirmed a subscription is not away.
 func (s *subscription) State() (all pubsub.State) {
 	live := 0
 	for i := range s.parts {

@@ -28,7 +28,7 @@ func (r *race) subscribe(most time.Duration, wanted func(pubsub.State) bool) {
 		select {
 		case <-r.sub.Wake():
 		case <-r.poke:
-			if r.called() {
+			if r.mustGoOn() {
 				return
 			}
 		case <-limit.C:
@@ -37,8 +37,8 @@ func (r *race) subscribe(most time.Duration, wanted func(pubsub.State) bool) {
 	}
 }
 
-// called reports whether the loop must not sleep on.
-func (r *race) called() bool {
+// mustGoOn reports whether the loop must not sleep on.
+func (r *race) mustGoOn() bool {
 	r.key.Lock()
 	defer r.key.Unlock()
 	return r.key.FirstWaiter() == nil || r.probe
