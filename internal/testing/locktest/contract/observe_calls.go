@@ -150,7 +150,9 @@ func observeFailed(c *harness) {
 	failed("mine", holdfast.ErrTooManyWaiters, 0, func() error { return c.Locker.Do(c.ctx, "mine", unreachable(c.T)) })
 	c.unlock(locktest.Next(c.T, mine, waiter))
 	c.unlock(their)
-	require.Empty(c.T, of[holdfast.OutageBeganEvent](s))
+	if c.Kind.Virtual { // elsewhere an answer may be late on a slow machine
+		require.Empty(c.T, of[holdfast.OutageBeganEvent](s))
+	}
 	c.away()
 	defer c.Proxy.Refuse(false)
 	locktest.Await(c.T, func() bool { // connections may be found dead only now

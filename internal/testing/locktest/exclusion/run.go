@@ -75,7 +75,7 @@ func SoakTime(t *testing.T, usual time.Duration) time.Duration {
 }
 
 // AtMost is for how long a run goes on when too little happens on a slow machine.
-func AtMost(length time.Duration) time.Duration { return max(9*length, 5*time.Minute) }
+func AtMost(length time.Duration) time.Duration { return max(9*length, 15*time.Minute) }
 
 // SoakSeed is SOAK_SEED, or else a random one, which it logs.
 func SoakSeed(t *testing.T) *rand.Rand {
