@@ -173,9 +173,9 @@ func quantile(all []time.Duration, part float64) time.Duration {
 
 func trips(d time.Duration) float64 { return float64(d) / float64(trip) }
 
-// splitAgain is the bound, in trips, where votes may split again after they have split. Which way they go is random: 1 of 5000
-// grants takes more than 9 trips, and with every 2 more it is a seventh of these.
-const splitAgain = 20.
+// splitAgain is the bound, in trips, where votes may split again after they have split. Which way they go is random: 1 of 20 000
+// grants takes more than 9 trips, and with each one more it is a quarter of these.
+const splitAgain = 14.
 
 // From Unlock to the next holder in another process, while some wait: a fair key is granted
 // with its release, which takes one trip; the others are told, and ask, which takes two.
@@ -188,7 +188,7 @@ func TestNextHolder(t *testing.T) {
 		"rlock":     {2, 3.6, 3.6, 60},
 		"rwlock":    {2.2, 3.6, 3.6, 10},
 		"semaphore": {2, 3.6, 3.6, 60},
-		"multilock": {2.1, 7, splitAgain, 40},
+		"multilock": {2.1, 6, splitAgain, 40},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			s := life(t, kind, 1, 5*time.Second, 0)
