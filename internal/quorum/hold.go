@@ -25,6 +25,7 @@ type part struct {
 	flying uint8 // acquires with a caller that still waits for the answer
 	doubt  uint8 // acquires sent and not answered: they may still arrive
 	tried  bool  // a call to end the hold, without an answer, may have ended it
+	renews bool  // a renewal without an answer may still arrive
 }
 
 // possible reports whether the node has the hold, or may come to have it.
@@ -105,6 +106,15 @@ func (h *hold) landed(n *node) (due []ending) {
 	}
 	due, h.waiting[n.index] = h.waiting[n.index], nil
 	return due
+}
+
+// mayRenew notes that a renewal on a node was not answered.
+func (h *hold) mayRenew(n *node) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if p := &h.parts[n.index]; *p != (part{}) {
+		p.renews = true
+	}
 }
 
 // lacks notes that a node has denied a hold.

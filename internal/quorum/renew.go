@@ -87,6 +87,13 @@ func (rn *renewal) ask(n *node, lease time.Duration) error {
 		}
 		return r, err
 	})
+	if wire.OutcomeOf(err).MayHaveRun() {
+		for _, h := range rn.holds {
+			if h != nil {
+				h.mayRenew(n)
+			}
+		}
+	}
 	counts := r.vote != nil
 	rn.mu.Lock()
 	defer rn.mu.Unlock()

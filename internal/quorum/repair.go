@@ -31,13 +31,15 @@ const jobsAtOnce = 50
 
 // endLater makes the node's repairer end a hold, instead of any earlier job for it. A node that has
 // been away for long no longer has anything of the hold, unless an acquire may still arrive: that
-// may be late by a lease of the locker, even if the lease of the hold is shorter.
+// may be late by a lease of the locker, even if the lease of the hold is shorter. So may a renewal.
 func (n *node) endLater(h *hold) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now, from, lease := n.q.calls.Now(), time.Duration(n.extended.Load()), h.lease
-	if h.part(n).doubt > 0 {
+	if p := h.part(n); p.doubt > 0 {
 		from, lease = now, max(lease, n.q.Lease)
+	} else if p.renews {
+		from += n.q.Lease
 	}
 	until := from + lease + n.q.NodeTimeout
 	if now > until {

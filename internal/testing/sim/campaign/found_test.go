@@ -14,7 +14,9 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/testing/locktest"
+	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 	"github.com/holdfast-go/holdfast/internal/testing/sim"
+	"github.com/holdfast-go/holdfast/multilock"
 	"github.com/holdfast-go/holdfast/rlock"
 	"github.com/holdfast-go/holdfast/rwlock"
 )
@@ -177,4 +179,44 @@ func TestG4_ALateAcquireIsATurn(t *testing.T) {
 		require.Equal(t, "reader", <-served)
 		require.Equal(t, "writer", <-served)
 	})
+}
+
+// A renewal is held back, and carried out just before the nodes would have ended the lease by themselves. The locker cannot
+// reach them meanwhile; once it can, it ends what the renewal has prolonged.
+func TestG4_ALateRenewalIsEnded(t *testing.T) {
+	const lease = 30 * time.Second
+	for _, nodes := range []int{1, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			w := sim.NewWorld(t, 1, 2, nodes)
+			var lockers []holdfast.Locker
+			for p := range w.Links {
+				clients := w.Clients(p, func(o *rueidis.ClientOption) { o.ConnWriteTimeout = time.Second })
+				if nodes == 1 {
+					lockers = append(lockers, locktest.Opened(rlock.New(clients[0], holdfast.WithLease(lease)))(t))
+					continue
+				}
+				lockers = append(lockers, locktest.Opened(multilock.New(clients, holdfast.WithLease(lease), multilock.WithoutRestartGuard()))(t))
+			}
+			held, next := locktest.Lock(t, lockers[0], t.Context(), "k"), make(chan *holdfast.Lease)
+			began := time.Now()
+			go func() { next <- locktest.Lock(t, lockers[1], t.Context(), "k") }()
+			time.Sleep(19 * time.Second) // one renewal has passed: the nodes know its script
+			for _, l := range w.Links[0] {
+				renews := redistest.Once(l.OnRequest, locktest.Is("renew"), redistest.Hold)
+				go func() { <-renews; l.Refuse(true) }() // its connection ends with the time of the call
+			}
+			time.Sleep(20500 * time.Millisecond)
+			for _, l := range w.Links[0] {
+				l.Release()
+			}
+			<-held.Done()
+			time.Sleep(53*time.Second - time.Since(began))
+			for _, l := range w.Links[0] {
+				l.Refuse(false)
+			}
+			e := <-next
+			require.Less(t, time.Since(began), 55*time.Second, "%d nodes", nodes)
+			require.NoError(t, e.Unlock(t.Context()))
+		})
+	}
 }
