@@ -22,6 +22,7 @@ type Attempt struct {
 	Hold      *Hold         // nil unless acquired in time
 	Remaining time.Duration // of another's lease, if another holds the key
 	Split     bool          // several asked at the same time, and perhaps none holds the key
+	Holder    string        // see wire.AcquireReply
 	Why       error         // the backend's reason, which matches ErrNotAcquired; nil: it gives none
 	Err       error         // why there is no result: no answer, a refusal, ErrTooLate, or it was not sent
 	Orphan    *Orphan       // what it may have left in Redis; nil: nothing
@@ -99,7 +100,7 @@ func (e *Engine) newAttempt(k *Key, owner string, t Terms, start time.Time, repl
 	switch {
 	case reply.Gone:
 	case !reply.OK:
-		a.Remaining, a.Split, a.Why = reply.Remaining, reply.Split, reply.Why
+		a.Remaining, a.Split, a.Holder, a.Why = reply.Remaining, reply.Split, reply.Holder, reply.Why
 	case took < t.Lease-watchdog.Margin(t.Lease):
 		a.Hold = e.NewHold(k, owner, t, start, reply, nil)
 	default:

@@ -248,7 +248,13 @@ func (r *round) failed() (wire.AcquireReply, error) {
 	if remaining == math.MaxInt64 {
 		remaining = wire.NoExpiry
 	}
-	return wire.AcquireReply{Remaining: remaining, Split: split, Why: e}, nil
+	holder := ""
+	for owner, n := range votes {
+		if n >= r.q.need || len(votes) == 1 {
+			holder = owner
+		}
+	}
+	return wire.AcquireReply{Remaining: remaining, Split: split, Holder: holder, Why: e}, nil
 }
 
 // RetryDelay is a random delay before the next round. It grows with the failed rounds, as on an

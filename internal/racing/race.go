@@ -66,6 +66,7 @@ func (r *race) releases(now pubsub.State) uint64 {
 func (r *race) loop() {
 	r.key.Lock()
 	seen, until, resting, split := r.seen(), time.Now().Add(r.engine.Lease), r.turns.active(), false
+	holder, remnants := "", 0 // of a quorum: who had the key, and how often only some nodes still did
 	r.key.Unlock()
 	for {
 		notified := false
@@ -94,12 +95,17 @@ func (r *race) loop() {
 			return
 		}
 		resting, split = a.Err == nil && a.Hold == nil, a.Split
-		if !split {
-			r.tries = max(r.tries-1, 0)
+		switch {
+		case !split:
+			r.tries, holder, remnants = max(r.tries-1, 0), a.Holder, 0
 			until = a.Start.Add(r.longest(a.Remaining)) // the reply may have come late
-		} else {
+		case holder != "" && a.Holder == holder: // its release is under way: the next message may be that of the last node
+			split = false
+			remnants++
+			until = r.pause(remnants)
+		default:
 			r.tries++
-			until = time.Now().Add(2*r.engine.RTT() + r.delay(r.tries))
+			until = r.pause(r.tries)
 		}
 		if a.Err != nil {
 			// A new subscription ends the pause: Redis is back. Only the subscriptions' one
@@ -108,6 +114,9 @@ func (r *race) loop() {
 		}
 	}
 }
+
+// pause is until when the loop rests after so many split votes.
+func (r *race) pause(tries int) time.Time { return time.Now().Add(2*r.engine.RTT() + r.delay(tries)) }
 
 // unheard reports whether the race has met another process and does not listen yet.
 func (r *race) unheard() bool {

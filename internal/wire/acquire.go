@@ -33,6 +33,9 @@ type AcquireReply struct {
 	// Split: perhaps nobody holds the key: owners that asked a quorum at the same time have each
 	// got some of its nodes. Never set by one node.
 	Split bool
+	// Holder is the only owner that a quorum met, or the one with so many nodes that no other can have the key.
+	// "": there is none. Never set by one node.
+	Holder string
 	// Agreed is the number of permits on which others have agreed, if it is not ours; otherwise 0.
 	Agreed int
 	// Why says more about another holder, for errors: [errs.HeldBy], or what the nodes of a

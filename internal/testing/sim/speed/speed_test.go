@@ -320,6 +320,41 @@ func TestSplitVoteIsSettledDespiteLateMessages(t *testing.T) {
 	})
 }
 
+// A release reaches the nodes one after the other, and the only waiter asks before it has reached enough of them. What is
+// left of that hold is no split vote: the waiter asks again with the message of the next node.
+func TestNextHolder_BehindASlowRelease(t *testing.T) {
+	for _, nodes := range []int{4, 5} {
+		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &fleet{t: t, world: sim.NewWorld(t, 1, 2, nodes)}
+				for p := range 2 {
+					f.add("multilock", f.world.Clients(p, noPings))
+				}
+				for n, l := range f.world.Links[0] {
+					l.SetDelay(time.Duration(n)*trip, 0)
+				}
+				var gaps []time.Duration
+				for i := range 100 {
+					key := fmt.Sprint("k", i)
+					held, next := f.lock(0, key), make(chan *holdfast.Lease)
+					go func() { next <- f.lock(1, key) }()
+					time.Sleep(time.Second) // it listens
+					began := time.Now()
+					go func() { assert.NoError(t, held.Unlock(t.Context())) }()
+					e := <-next
+					gaps = append(gaps, time.Since(began))
+					require.NoError(t, e.Unlock(t.Context()))
+					time.Sleep(time.Second)
+				}
+				slices.Sort(gaps)
+				t.Logf("%.1f trips, at most %.1f", trips(median(gaps)), trips(slices.Max(gaps)))
+				require.Less(t, trips(median(gaps)), 5.)
+				require.Less(t, trips(slices.Max(gaps)), 30.)
+			})
+		})
+	}
+}
+
 // A node that is asked again gives its vote, but the reply is lost or late: that of one node, or
 // of all. There is one holder at a time, all are served within the time of a few rounds, and
 // nothing is left over.
