@@ -168,5 +168,5 @@ func (l *Locker) Close() error {
 	return err
 }
 
-// For LockAll, which checks all keys first.
+// For LockAll and the command, see engine.Of.
 func init() { engine.Register(func(l *Locker) *engine.Engine { return l.engine }) }

@@ -79,5 +79,5 @@ func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err er
 // locker's goroutines; see [holdfast.Operator].
 func (l *Locker) Close() error { return l.engine.Close() }
 
-// For multilock.LockAll, which checks all keys first, and takes those of a Locker with one call.
+// For LockAll and the command, see engine.Of.
 func init() { engine.Register(func(l *Locker) *engine.Engine { return l.engine }) }

@@ -114,5 +114,5 @@ func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err er
 // goroutines; see [holdfast.Operator].
 func (l *Locker) Close() error { return l.engine.Close() }
 
-// For multilock.LockAll, which checks all keys first, and the command, which lists them.
+// For LockAll and the command, see engine.Of.
 func init() { engine.Register(func(l *Locker) *engine.Engine { return l.engine }) }

@@ -24,7 +24,7 @@ type Backend interface {
 	SetEntries(ctx context.Context, name, owner string, entries wire.Entries) (ours bool, err error)
 	// Renew extends the expiry of many holds; one answer for each.
 	Renew(ctx context.Context, lease time.Duration, names, owners []string, answers []watchdog.Answer) error
-	// Abandoned reports an owner whose hold was lost, or that the engine gives up releasing.
+	// Abandoned reports an owner whose hold was lost, or that the engine no longer tries to release or undo.
 	// Redis may still have it.
 	Abandoned(name, owner string)
 

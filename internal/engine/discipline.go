@@ -9,6 +9,14 @@ import (
 
 // Discipline is how waiters get a key: packages racing and queueing. An engine has one. It
 // keeps its state of a key, a waiter or a hold in [Key.State], [Waiter.State] and [Hold.State].
+//
+//	a call must wait         Join; or, after its first attempt, JoinFirst
+//	it gives up              WaitError, WaiterLeft
+//	a section ends           Next, if its hold may serve another. Otherwise, or if nobody waits: BeforeRelease, Release,
+//	                         AfterRelease, Settle
+//	that Release has failed  Release again, in the background. If that is hopeless: HoldLost. Then Settle
+//	a hold is lost           HoldLost, Settle; and Release in the background if Redis may still have it
+//	an attempt is undone     GiveUp
 type Discipline interface {
 	// Release makes one attempt to end a hold in Redis.
 	Release(ctx context.Context, h *Hold, lastFence int64) (wire.ReleaseReply, error)

@@ -29,7 +29,7 @@ type Holds int8
 const (
 	OneHold     Holds = iota // one hold, with one section at a time
 	ManyHolds                // as many holds as Redis grants
-	SharedHolds              // as many holds as Redis grants, each with any number of sections
+	SharedHolds              // as many holds as Redis grants, each with any number of sections; of a ReaderBackend
 )
 
 // Engine manages all keys of one locker. Safe for concurrent use.

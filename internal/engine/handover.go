@@ -19,8 +19,8 @@ import (
 //     reader is beside it;
 //   - when the fences reserved for the hold are used up, or the clock does not let the next one be used.
 //
-// The key's mutex is held. The caller unlocks it, which notifies the listeners of the old section. Then it sends
-// the lease of the new one to w. now is the time, by Calls.Now, that the caller has read.
+// The key's mutex is held. The caller unlocks it, so that the listeners of the old section are notified, before it sends
+// the new lease to w. now is the time, by Calls.Now, that the caller has read.
 func (e *Engine) handover(k *Key, h *Hold, now time.Duration) (w *Waiter, s *section) {
 	if !e.mayHandOver(h, now) {
 		return nil, nil

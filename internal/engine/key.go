@@ -17,6 +17,9 @@ import (
 //	begins with       ends with
 //	beginCall, begin  finishCall, or EndCall under the mutex and then Calls.End
 //	Go                EndCall under the mutex, at the end of its goroutine
+//
+// Close also waits for a waiter that enters a queue by itself (Discipline.Join to the end of Ticket.Enter), or that has been
+// granted the key ([Key.Offer] to the end of Ticket.Confirm or Decline).
 type Key struct {
 	*stripe                 // immutable
 	Name           string   // in Redis, see nameOf; immutable

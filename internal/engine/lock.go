@@ -145,9 +145,7 @@ func (e *Engine) mayAttempt(k *Key, r *request) bool {
 }
 
 // firstAttempt makes the first attempt for a key, on the caller's goroutine if Redis has just answered: that
-// saves an uncontended lock a fifth of its time. Nobody here has or wants the key; where it may have several
-// holds, nobody here waits for it. A reader that does not wait makes an attempt in any case. The results are
-// those of tryOrWait.
+// saves an uncontended lock a fifth of its time. mayAttempt has allowed it. The results are those of tryOrWait.
 func (e *Engine) firstAttempt(ctx context.Context, k *Key, r *request) (lease *holdfast.Lease, w *Waiter, err error) {
 	defer e.Calls.End()
 	bounded, done := e.Calls.ContextFor(ctx)

@@ -88,7 +88,7 @@ func (en *entry) unlockLast(ctx context.Context, now time.Duration) error {
 
 // release frees the key in Redis and lets its waiters go on. If the first attempt fails, or is
 // refused, more follow in the background for a lease; after that Redis has freed the key itself. They do
-// not go through Undo: there, this release, for which a caller waits, could wait behind calls for other keys.
+// not go through Undo, where a release for which a caller waits could stand behind calls for other keys.
 func (e *Engine) release(ctx context.Context, k *Key, h *Hold) error {
 	r := releasing{hold: h, lastFence: h.fences().used()}
 	err := r.attempt(e.Calls.Context())

@@ -23,8 +23,8 @@ func Register[L holdfast.Locker](engineOf func(L) *Engine) {
 	})
 }
 
-// Of returns the engine of a Locker of a lock kind. It returns nil for any other Locker, even
-// for one that wraps such a Locker: LockAll must call the wrapper.
+// Of returns the engine of a Locker of a lock kind: LockAll checks all keys before it takes one, and the command lists
+// keys. It returns nil for any other Locker, even for one that wraps such a Locker: LockAll must call the wrapper.
 func Of(l holdfast.Locker) *Engine {
 	for _, of := range registered {
 		if e := of(l); e != nil {

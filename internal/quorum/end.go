@@ -15,8 +15,8 @@ import (
 
 // Release ends a hold on all nodes that were ever asked for it, whatever they answered. It
 // waits until a quorum has answered. The other nodes end the hold in the background, where
-// attempts go on for as long as the hold could last. In doubt, the owner is that of a round whose
-// caller has left, or whose result came too late: a failed round has already given itself up.
+// attempts go on for as long as the hold could last. With Doubt, the round's caller has left, or its
+// result came too late: a failed round has already given itself up.
 func (q *Quorum) Release(ctx context.Context, own wire.ReleaseRequest) (wire.ReleaseReply, error) {
 	h := q.holdOf(own.Owner)
 	if h == nil {

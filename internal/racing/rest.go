@@ -111,9 +111,9 @@ func (r *race) rest(before pubsub.State, until time.Time, split bool) (notified 
 }
 
 // holdBack is how long a race with split votes waits after a release. A race tries immediately if it
-// has let as many releases pass as a wait for a key of this stripe usually does. For each release
-// fewer it waits one round trip more, up to a few: so those that came first go first, and they do
-// not ask at the same time. As long as many do nevertheless, the delay is random as well.
+// has let as many releases pass as a wait for a key of this stripe usually does. It waits one round
+// trip for each that is missing, up to a few: so those that came first go first, and they do not ask
+// at the same time. As long as many do nevertheless, the delay is random as well.
 func (r *race) holdBack(seen pubsub.State) time.Duration {
 	const most = 4
 	behind := float64(r.usual[r.key.Stripe()].Load())/(1<<10) - float64(r.releases(seen))

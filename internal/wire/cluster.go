@@ -38,17 +38,16 @@ func (r *Redis) invokeInCluster(ctx context.Context, do sender, s script, keys i
 	if shards && s.sharded != nil {
 		s = *s.sharded
 	}
-	began, pause := time.Now(), time.Millisecond
+	began, pause := time.Now(), loop.Backoff{}
 	for {
 		reply, needs, err := r.send(ctx, do, s, keys, args)
 		if !changing(err) {
 			return reply, r.callError(ctx, needs, err)
 		}
 		over := time.Since(began) > changeTime || s.renews && divided(err) // Renew then divides its call
-		if !loop.Sleep(pause, ctx.Done()) || over {
+		if !loop.Sleep(pause.Below(50*time.Millisecond), ctx.Done()) || over {
 			return reply, Judge(err, Unavailable)
 		}
-		pause = min(2*pause, 50*time.Millisecond)
 	}
 }
 
