@@ -65,7 +65,7 @@ type ticket struct {
 	at         int                  // its place plus placesFreed at that time; 0: not known
 	wakeUps    *pubsub.Subscription // Java's; nil: none awaited
 	entered    bool                 // Redis answered an attempt to enter
-	doubt      bool                 // an attempt to enter without an answer may still arrive
+	doubt      bool                 // an attempt to enter or to confirm, without an answer, may still arrive
 	confirming bool                 // Redis has granted it the key, and its waiter asks whether that still stands
 	lease      time.Duration        // that the confirmation asks for
 	grant      wire.Grant           // to confirm, as far as it is known; with Config.ConfirmGrants, none that came by a message
