@@ -1,7 +1,7 @@
 SHELL := bash
 MODULES := . $(patsubst %/go.mod,%,$(wildcard */go.mod */*/go.mod))
 
-.PHONY: help failovers sim test race test-all test-days test-models test-servers-long test-controls test-servers test-interop test-rivals check lint soak model bench
+.PHONY: help failovers plant sim test race test-all test-days test-models test-servers-long test-controls test-servers test-interop test-rivals check lint soak model bench
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,9 +37,15 @@ test-days:
 	go test -timeout 60m ./internal/testing/sim/campaign -run 'Campaigns|CutPoints' \
 		-seeds=10 -length=2h -callers=3 -life=48h -grants=60000 -faults=30000 -every=8
 
+# What builds the locks with known mistakes, for the controls of hunts.
+planted = -tags planted -overlay .planted/overlay.json
+
+plant:
+	@go run ./internal/testing/planted/plant .planted
+
 # Mistakes that campaigns find soon, figures, and the models.
-test-models:
-	go test -timeout 60m -tags planted -short ./internal/testing/sim/campaign -run Power
+test-models: plant
+	go test -timeout 60m $(planted) -short ./internal/testing/sim/campaign -run Power
 	go test -timeout 60m ./internal/testing/sim/speed -run LongestWait
 	go test -timeout 60m ./internal/testing/model/...
 
@@ -50,8 +56,8 @@ test-servers-long:
 	hack/gotest.sh . "./multilock ./fair ./rlock ./rwlock ./semaphore" -timeout 60m -p=3 -parallel=8 -skip '^Test(Readers)?(Conformance3?(_Prefix)?|Faults(3|_Prefix|_OnRedis)?)$$'
 
 # Locks with a known mistake each, which the chaos has to find, and what only real servers show the race detector.
-test-controls:
-	@verdict=passed; hack/gotest.sh . ./multilock -tags planted -timeout 60m -run ChaosControls & \
+test-controls: plant
+	@verdict=passed; hack/gotest.sh . ./multilock $(planted) -timeout 60m -run ChaosControls & \
 		hack/gotest.sh . ./rlock -race -timeout 20m -run 'TestSentinel|TestCluster|TestFaults_OnRedis' || verdict=FAILED; \
 		wait $$! || verdict=FAILED; \
 		echo "== $$verdict"; [ $$verdict = passed ]
@@ -79,11 +85,11 @@ test-rivals: ## Have every rival of the bench do its work once, on its own serve
 	@hack/install-rivals.sh
 	RIVALS=1 hack/gotest.sh bench . -count=1 -timeout 20m -run 'Rivals|Redisson|OwnServers|Java'
 
-check: ## Check format, go vet, what the lock kinds link, that go.mod is tidy, a rehearsed release, the workflows, and known vulnerabilities if their database answers
+check: plant ## Check format, go vet, what the lock kinds link, that go.mod is tidy, a rehearsed release, the workflows, and known vulnerabilities if their database answers
 	@files=$$(gofmt -l .) && [ -z "$$files" ] || { echo "gofmt would change:" $$files; exit 1; }
 	hack/check-links.sh
 	@for m in $(MODULES); do (set -x; go vet -C $$m ./... && go mod tidy -C $$m -diff) || exit 1; done
-	go vet -tags planted ./...
+	go vet $(planted) ./...
 	hack/rehearse-release.sh
 	hack/vulncheck.sh
 	hack/actionlint.sh
@@ -91,21 +97,21 @@ check: ## Check format, go vet, what the lock kinds link, that go.mod is tidy, a
 lint: ## Run golangci-lint, if you have it
 	@for m in $(MODULES); do (set -x; cd $$m && golangci-lint run ./...) || exit 1; done
 
-soak: ## Hunt for two holders for longer than the tests do: make soak TIME=30m DEPLOY=standalone|sentinel|cluster|quorum
+soak: plant ## Hunt for two holders for longer than the tests do: make soak TIME=30m DEPLOY=standalone|sentinel|cluster|quorum
 	@hack/install.sh redis-server
 	@hack/install.sh faketime
 	@run() { (set -x; SOAK_TIME=$(or $(TIME),5m) go test -v -timeout 24h -p 1 "$$@"); }; \
 	case "$(or $(DEPLOY),standalone)" in \
 		standalone|sentinel|cluster) run -race -run 'Soak.*/$(or $(DEPLOY),standalone)' ./rlock ./fair ./rwlock ./semaphore;; \
-		quorum) run -run Chaos ./multilock && run -tags planted -run ChaosControls ./multilock;; \
+		quorum) run -run Chaos ./multilock && run $(planted) -run ChaosControls ./multilock;; \
 		*) echo "no such deployment: $(DEPLOY)"; exit 2;; \
 	esac
 
-sim: ## Hunt in virtual time: make sim SEEDS=20 FIRST=1 LENGTH=30m KIND=rlock|rwlock|semaphore|fair|multilock
+sim: plant ## Hunt in virtual time: make sim SEEDS=20 FIRST=1 LENGTH=30m KIND=rlock|rwlock|semaphore|fair|multilock
 	go test -v -timeout 24h ./internal/testing/sim/campaign -run '(Campaigns|CutPoints)/$(KIND)' -every=1 \
 		-seeds=$(or $(SEEDS),20) -seed=$(or $(FIRST),1) -length=$(or $(LENGTH),30m)
 	@# Locks with a known mistake each, which the campaigns have to find.
-	go test -timeout 24h -tags planted ./internal/testing/sim/campaign -run Power
+	go test -timeout 24h $(planted) ./internal/testing/sim/campaign -run Power
 
 failovers: ## Count the locks that survive the death of their master with and without WithReplicas: make failovers N=100
 	@hack/install.sh redis-server

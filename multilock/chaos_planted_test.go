@@ -5,9 +5,9 @@ package multilock_test
 import (
 	"testing"
 
-	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/internal/testing/locktest/chaos"
 	"github.com/holdfast-go/holdfast/internal/testing/locktest/exclusion"
+	"github.com/holdfast-go/holdfast/internal/testing/planted"
 )
 
 // Each of these must fail.

@@ -6,8 +6,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
-
-	"github.com/holdfast-go/holdfast/internal/planted"
 )
 
 type call[H Watched] struct {
@@ -75,9 +73,6 @@ func (w *Watchdog[H]) returned(c *call[H]) (next *call[H]) {
 	w.calls = slices.Delete(w.calls, i, i+1)
 	if w.ctx.Err() == nil {
 		now := w.now()
-		if planted.TrustFromReply {
-			c.start = now
-		}
 		if slices.ContainsFunc(c.answer, func(a Answer) bool { return a != Unanswered }) {
 			w.failed, w.retryAt = 0, 0
 		}

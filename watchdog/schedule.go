@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/loop"
-	"github.com/holdfast-go/holdfast/internal/planted"
 )
 
 // schedule is the goroutine that ends and renews leases when their time has come.
@@ -28,9 +27,6 @@ func (w *Watchdog[H]) schedule() {
 		w.alarm = w.nextLook()
 		timer.Reset(time.Duration(w.alarm - now))
 		w.mu.Unlock()
-		if planted.LateDone && len(over) > 0 {
-			time.Sleep(50 * time.Millisecond)
-		}
 		for _, e := range over {
 			w.config.Ended(e.h, e.why)
 		}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
-	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
@@ -85,12 +84,9 @@ func (a acquiring) send(ctx context.Context) (wire.AcquireReply, error) {
 
 // newAttempt makes an attempt of the reply to an acquire that began at start.
 func (e *Engine) newAttempt(k *Key, owner string, t Terms, start time.Time, reply wire.AcquireReply, err error) Attempt {
-	if planted.TrustFromReply {
-		start = time.Now()
-	}
 	a := Attempt{Start: start, Err: e.Calls.NotePublic(k.Name, err)}
 	if a.Err != nil {
-		if wire.OutcomeOf(a.Err).MayHaveRun() && !planted.NoUndoOfAcquires {
+		if wire.OutcomeOf(a.Err).MayHaveRun() {
 			a.Orphan = &Orphan{Name: k.Name, Owner: owner, Lease: t.Lease}
 		}
 		return a

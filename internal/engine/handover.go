@@ -1,10 +1,6 @@
 package engine
 
-import (
-	"time"
-
-	"github.com/holdfast-go/holdfast/internal/planted"
-)
+import "time"
 
 // Local handover: when a section ends while others of the same process wait, the next
 // waiter gets a section in the same hold, without a call to Redis. Trusted deadline,
@@ -28,7 +24,7 @@ func (e *Engine) handover(k *Key, h *Hold, now time.Duration) (w *Waiter, s *sec
 	if w = e.discipline.Next(k, h); w == nil { // also if the first waiter has other than default terms
 		return nil, nil
 	}
-	if f := h.fences(); f != nil && !planted.FenceTwice {
+	if f := h.fences(); f != nil {
 		f.current++
 	}
 	return w, h.newSection()
@@ -36,10 +32,7 @@ func (e *Engine) handover(k *Key, h *Hold, now time.Duration) (w *Waiter, s *sec
 
 // mayHandOver reports whether the hold may serve another section after the one that has just ended, at now.
 func (e *Engine) mayHandOver(h *Hold, now time.Duration) bool {
-	switch {
-	case e.Holds == SharedHolds, now-h.granted >= e.LocalHandover, h.pinned:
-		return false
-	case !h.isDefault && !planted.HandoverAny:
+	if e.Holds == SharedHolds || now-h.granted >= e.LocalHandover || h.pinned || !h.isDefault {
 		return false
 	}
 	return h.fences().ready(e.Calls, h.granted)

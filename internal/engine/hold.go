@@ -9,7 +9,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/errs"
-	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
@@ -145,13 +144,7 @@ func (e *Engine) holdEnded(h *Hold, why error) {
 // arrived late. On several nodes, Abandoned has ended the hold by then, and a release finds
 // nothing.
 func (h *Hold) outlived(why error) bool {
-	switch why {
-	case watchdog.ErrMaxHold:
-		return true
-	case watchdog.ErrDeadline:
-		return !planted.NoUndoOfLosses
-	}
-	return why == watchdog.ErrFixedLease && h.late
+	return why == watchdog.ErrMaxHold || why == watchdog.ErrDeadline || why == watchdog.ErrFixedLease && h.late
 }
 
 // lose ends a hold and its sections by loss.

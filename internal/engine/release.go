@@ -2,13 +2,11 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/errs"
-	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
@@ -31,9 +29,6 @@ func (en *entry) unlock(ctx context.Context) error {
 	en.unlocked = true
 	if cause != nil {
 		k.Unlock()
-		if planted.NilAfterLoss && errors.Is(cause, holdfast.ErrLost) {
-			return nil
-		}
 		return cause
 	}
 	// Close has not passed here: it would have ended the section.
@@ -169,7 +164,7 @@ func (r *releasing) send(ctx context.Context) (wire.ReleaseReply, error) {
 // verdict says what an answered release means. A hold that Redis did not find was lost. There are two
 // exceptions: an earlier attempt may have released it, or the key has run out since Unlock.
 func (r *releasing) verdict() error {
-	if r.reply.Ours || r.doubt && !planted.RepeatIsLoss || !time.Now().Before(r.hold.Deadline()) {
+	if r.reply.Ours || r.doubt || !time.Now().Before(r.hold.Deadline()) {
 		return nil
 	}
 	return errs.Lost(watchdog.ErrNotOurs)

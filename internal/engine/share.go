@@ -5,7 +5,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
-	"github.com/holdfast-go/holdfast/internal/planted"
 )
 
 // With [SharedHolds], a hold serves several sections at the same time: readers of this process
@@ -91,8 +90,5 @@ func (h *Hold) dropSection(s *section) bool {
 		return false
 	}
 	delete(h.extras.sections, s)
-	if e := h.Key.engine; planted.EndShared {
-		e.Calls.Background(func() { _, _ = e.discipline.Release(e.Calls.Context(), h, 0) })
-	}
 	return len(h.extras.sections) > 0
 }

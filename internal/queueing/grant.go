@@ -8,7 +8,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
@@ -82,8 +81,7 @@ func (q *queue) noteGrant(reply wire.FairReply) {
 // later reply moves that.
 func (q *queue) trusted(t *ticket, g wire.Grant) bool {
 	e := q.engine
-	early := time.Since(t.start) < g.Lease/2
-	return (early || planted.TrustFromGrant) &&
+	return time.Since(t.start) < g.Lease/2 &&
 		g.Lease <= e.Lease && // otherwise Redis would keep the key of a holder that dies for longer than its lease
 		e.Replicas == 0 && // otherwise the confirmation waits for them
 		t.w.Terms.Default() && // the grant has the lease and the label of the locker, not those of the call
@@ -92,9 +90,6 @@ func (q *queue) trusted(t *ticket, g wire.Grant) bool {
 
 func (q *queue) grant(t *ticket, g wire.Grant) {
 	w, terms := t.w, engine.Terms{Lease: g.Lease}
-	if planted.TrustFromGrant {
-		t.start = time.Now()
-	}
 	q.key.Serve(w, q.adoptGrant(t, w, terms, t.start, wire.AcquireReply{Fence: g.Fence, FenceEnd: g.FenceEnd}, g.Members...))
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/loop"
-	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -272,9 +271,6 @@ func (q *queue) onHeartbeatReply(start time.Time, asked wire.HeartbeatRequest, r
 				q.verify, q.due = true, start
 			}
 		}
-	}
-	if planted.DeafHeartbeat {
-		return
 	}
 	q.noteGrant(wire.FairReply{HeartbeatSoon: reply.HeartbeatSoon, Grant: reply.Grant})
 }

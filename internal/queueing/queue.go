@@ -5,7 +5,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/loop"
-	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/pubsub"
 )
@@ -123,9 +122,6 @@ func (q *queue) drop(t *ticket) {
 	t.detach()
 	if _, sent := q.tickets[t.owner]; sent {
 		delete(q.tickets, t.owner)
-		if planted.NoLeave {
-			return
-		}
 		q.leave(t.owner, t.doubt || !t.entered, t.lease)
 	}
 	loop.Poke(q.poke)

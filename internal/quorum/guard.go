@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -90,9 +89,6 @@ func (n *node) known() (*wire.Vote, <-chan struct{}, error) {
 func (n *node) learn(done chan struct{}) {
 	ctx := n.checkContext(n.q.bounds.Base)
 	s, err := n.mark(ctx)
-	if planted.NoQuarantine && err == nil && s.Vote == nil {
-		s, err = n.check(ctx, wire.Activate, s.Incarnation)
-	}
 	if err == nil {
 		err = n.fit(s)
 	}

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -184,7 +183,7 @@ func (h *hold) toEnd(n *node) (how wire.ReleaseRequest, need bool) {
 	if !h.notify && !p.possible() { // a failed round that the node has refused
 		*p = part{}
 	}
-	how = wire.ReleaseRequest{Key: h.key, Owner: h.owner, Notify: h.notify, Doubt: p.doubt > 0 && !planted.NoTombstones}
+	how = wire.ReleaseRequest{Key: h.key, Owner: h.owner, Notify: h.notify, Doubt: p.doubt > 0}
 	if p.state == minted && p.doubt == 0 {
 		how.LastFence = h.used
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
-	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -47,9 +46,6 @@ type Quorum struct {
 // New returns a quorum of the Redises of clients, which the caller closes. It makes no call.
 func New(clients []rueidis.Client, c Config) *Quorum {
 	q := &Quorum{Config: c, quorum: len(clients)/2 + 1}
-	if planted.SmallQuorum {
-		q.quorum--
-	}
 	q.need = q.quorum + c.ClockFaults
 	q.calls = calls.New(c.Lease, nil)
 	q.bounds.Base, q.stop = context.WithCancel(context.Background())

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/calls"
-	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
@@ -131,7 +130,7 @@ func (rn *renewal) decide(answers []watchdog.Answer) bool {
 	all := true
 	for i := range answers {
 		switch {
-		case int(rn.yes[i]) >= rn.q.need || planted.OneRenews && rn.yes[i] > 0:
+		case int(rn.yes[i]) >= rn.q.need:
 			answers[i] = watchdog.Renewed
 		case bits.OnesCount16(rn.no[i]) >= rn.q.lostAt():
 			answers[i] = watchdog.NotOurs

@@ -13,7 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/loop"
-	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -64,9 +63,7 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	if reply := r.conclude(ctx); reply.OK {
 		return reply, nil
 	}
-	if !planted.NoGiveUp {
-		q.giveUp(h, false)
-	}
+	q.giveUp(h, false)
 	return r.failed()
 }
 

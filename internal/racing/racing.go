@@ -6,7 +6,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -85,7 +84,7 @@ func (d *discipline) Release(ctx context.Context, h *engine.Hold, lastFence int6
 }
 
 func (d *discipline) GiveUp(ctx context.Context, name, owner string) error {
-	_, err := d.backend.Release(ctx, wire.ReleaseRequest{Key: name, Owner: owner, Doubt: !planted.NoTombstones})
+	_, err := d.backend.Release(ctx, wire.ReleaseRequest{Key: name, Owner: owner, Doubt: true})
 	return err
 }
 

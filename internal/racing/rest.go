@@ -3,7 +3,6 @@ package racing
 import (
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/pubsub"
 )
@@ -66,7 +65,7 @@ func (r *race) rest(before pubsub.State, until time.Time, split bool) (notified 
 		switch {
 		case k.FirstWaiter() == nil, r.probe:
 			return false
-		case seen.Epoch != before.Epoch && !planted.DeafReconnect:
+		case seen.Epoch != before.Epoch:
 			r.turns.reset()
 			return false
 		case r.turns.active():
@@ -88,7 +87,7 @@ func (r *race) rest(before pubsub.State, until time.Time, split bool) (notified 
 		if !due.IsZero() && due.Before(wake) {
 			wake = due
 		}
-		if !seen.Live && blind.Before(wake) && !planted.DeafReconnect {
+		if !seen.Live && blind.Before(wake) {
 			wake = blind
 		}
 		if probe := r.turns.probe; !probe.IsZero() && probe.Before(wake) {

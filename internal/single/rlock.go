@@ -7,7 +7,6 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/planted"
 	"github.com/holdfast-go/holdfast/internal/racing"
 	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/scripts"
@@ -45,10 +44,6 @@ func (r *RLock) Acquire(ctx context.Context, name, owner string, lease time.Dura
 
 // Release ends a hold, alone or in a batch.
 func (r *RLock) Release(ctx context.Context, h wire.ReleaseRequest) (wire.ReleaseReply, error) {
-	if planted.ReleaseAny && !h.Doubt {
-		_, err := r.ForceRelease(ctx, h.Key)
-		return wire.ReleaseReply{Ours: true}, err
-	}
 	h.Notify = true
 	return r.releases.do(ctx, none{}, h)
 }

@@ -147,7 +147,6 @@ type sender func(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult
 // invokeBy is invoke by another sender, also on a Redis Cluster. It explains the error, and notes
 // the client's rights.
 func (r *Redis) invokeBy(ctx context.Context, do sender, s script, keys int, args []string) (rueidis.RedisMessage, error) {
-	s = withMistake(s)
 	if r.Cluster != nil {
 		return r.invokeInCluster(ctx, do, s, keys, args)
 	}

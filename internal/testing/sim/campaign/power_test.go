@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/planted"
+	"github.com/holdfast-go/holdfast/internal/testing/planted"
 	"github.com/holdfast-go/holdfast/internal/testing/sim"
 )
 
@@ -18,41 +18,40 @@ import (
 var mistakes = []struct {
 	name   string
 	kind   string
-	plant  *bool
 	breaks string
 	within uint64
 	cut    cut
 }{
-	{"trust from the reply", "rlock", &planted.TrustFromReply, "OVERLAP", 60, cut{}},
-	{"trust from the reply", "fair", &planted.TrustFromReply, "OVERLAP", 100, cut{}},
-	{"trust from the grant", "fair", &planted.TrustFromGrant, "OVERLAP", 0, cut{what: sim.Fade, long: cutLease * 7 / 5}},
-	{"one node renews", "multilock", &planted.OneRenews, "OVERLAP", 15, cut{}},
-	{"two of five", "multilock", &planted.SmallQuorum, "OVERLAP", 6, cut{}},
-	{"no quarantine", "multilock", &planted.NoQuarantine, "OVERLAP", 60, cut{}},
-	{"no tombstones", "rlock", &planted.NoTombstones, "ORPHAN", 0, cut{what: sim.Straggle, long: cutLease * 5 / 6}},
-	{"no undo of acquires", "rlock", &planted.NoUndoOfAcquires, "ORPHAN", 30, cut{}},
-	{"no undo of losses", "rlock", &planted.NoUndoOfLosses, "ORPHAN", 30, cut{}},
-	{"no leave", "fair", &planted.NoLeave, "LEFT", 10, cut{}},
-	{"no giving up", "multilock", &planted.NoGiveUp, "ORPHAN", 5, cut{}},
-	{"last first", "fair", &planted.LastFirst, "ORDER", 5, cut{}},
-	{"deaf reconnect", "rlock", &planted.DeafReconnect, "FREE", 40, cut{}},
-	{"deaf heartbeat", "fair", &planted.DeafHeartbeat, "ORPHAN", 5, cut{}},
-	{"revive the lost", "rlock", &planted.ReviveLost, "ORPHAN", 0, cut{what: sim.Straggle, long: cutLease * 5 / 6}},
-	{"release any", "rlock", &planted.ReleaseAny, "OVERLAP", 5, cut{}},
-	{"repeat is loss", "rlock", &planted.RepeatIsLoss, "UNLOCK", 10, cut{}},
-	{"nil after loss", "rlock", &planted.NilAfterLoss, "UNLOCK", 5, cut{}},
-	{"late done", "rlock", &planted.LateDone, "LATE", 5, cut{}},
-	{"fence twice", "rlock", &planted.FenceTwice, "FENCE", 5, cut{}},
-	{"one more", "semaphore", &planted.OneMore, "OVERLAP", 5, cut{}},
-	{"trust from the reply", "semaphore", &planted.TrustFromReply, "OVERLAP", 60, cut{}},
-	{"no tombstones", "semaphore", &planted.NoTombstones, "ORPHAN", 0, cut{what: sim.Straggle, long: cutLease * 5 / 6}},
-	{"revive the lost", "semaphore", &planted.ReviveLost, "ORPHAN", 0, cut{what: sim.Straggle, long: cutLease * 5 / 6}},
-	{"end the shared", "rwlock", &planted.EndShared, "OVERLAP", 5, cut{}},
-	{"write beside readers", "rwlock", &planted.WriteBeside, "OVERLAP", 5, cut{}},
-	{"write beside readers", "rwlock", &planted.WriteBeside, "HISTORY", 5, cut{}},
-	{"no wishes", "rwlock", &planted.NoWishes, "STARVES", 5, cut{}},
-	{"no tombstones", "rwlock", &planted.NoTombstones, "ORPHAN", 0, cut{what: sim.Straggle, long: cutLease * 5 / 6}},
-	{"hand over any", "rlock", &planted.HandoverAny, "TERMS", 30, cut{}},
+	{"trust from the reply", "rlock", "OVERLAP", 60, cut{}},
+	{"trust from the reply", "fair", "OVERLAP", 100, cut{}},
+	{"trust from the grant", "fair", "OVERLAP", 0, cut{what: sim.Fade, long: cutLease * 7 / 5}},
+	{"one node renews", "multilock", "OVERLAP", 15, cut{}},
+	{"two of five", "multilock", "OVERLAP", 6, cut{}},
+	{"no quarantine", "multilock", "OVERLAP", 60, cut{}},
+	{"no tombstones", "rlock", "ORPHAN", 0, cut{what: sim.Straggle, long: cutLease * 5 / 6}},
+	{"no undo of acquires", "rlock", "ORPHAN", 30, cut{}},
+	{"no undo of losses", "rlock", "ORPHAN", 30, cut{}},
+	{"no leave", "fair", "LEFT", 10, cut{}},
+	{"no giving up", "multilock", "ORPHAN", 5, cut{}},
+	{"last first", "fair", "ORDER", 5, cut{}},
+	{"deaf reconnect", "rlock", "FREE", 40, cut{}},
+	{"deaf heartbeat", "fair", "ORPHAN", 5, cut{}},
+	{"revive the lost", "rlock", "ORPHAN", 0, cut{what: sim.Straggle, long: cutLease * 5 / 6}},
+	{"release any", "rlock", "OVERLAP", 5, cut{}},
+	{"repeat is loss", "rlock", "UNLOCK", 10, cut{}},
+	{"nil after loss", "rlock", "UNLOCK", 5, cut{}},
+	{"late done", "rlock", "LATE", 5, cut{}},
+	{"fence twice", "rlock", "FENCE", 5, cut{}},
+	{"one more", "semaphore", "OVERLAP", 5, cut{}},
+	{"trust from the reply", "semaphore", "OVERLAP", 60, cut{}},
+	{"no tombstones", "semaphore", "ORPHAN", 0, cut{what: sim.Straggle, long: cutLease * 5 / 6}},
+	{"revive the lost", "semaphore", "ORPHAN", 0, cut{what: sim.Straggle, long: cutLease * 5 / 6}},
+	{"end the shared", "rwlock", "OVERLAP", 5, cut{}},
+	{"write beside readers", "rwlock", "OVERLAP", 5, cut{}},
+	{"write beside readers", "rwlock", "HISTORY", 5, cut{}},
+	{"no wishes", "rwlock", "STARVES", 5, cut{}},
+	{"no tombstones", "rwlock", "ORPHAN", 0, cut{what: sim.Straggle, long: cutLease * 5 / 6}},
+	{"hand over any", "rlock", "TERMS", 30, cut{}},
 }
 
 // rounds is how often the seeds, or the cuts, are tried: calls meet the faults a little differently each time.
@@ -65,8 +64,8 @@ func TestPower(t *testing.T) {
 			if testing.Short() && (m.within == 0 || m.within > 6) {
 				t.Skip("make sim runs it")
 			}
-			*m.plant = true
-			defer func() { *m.plant = false }()
+			planted.Mistake = m.name
+			defer func() { planted.Mistake = "" }()
 			if m.within == 0 {
 				findByCut(t, m.kind, m.breaks, m.cut)
 				return
