@@ -41,7 +41,7 @@ type pace struct {
 	stood     time.Duration // after a connection that lasted longer, the first try comes immediately
 	refused   time.Duration // back-off after a refusal that only an operator can lift
 	slow      time.Duration // after which a connection that does not come is logged: a dial has ended by then
-	answer    time.Duration // longest wait for the answer to a command
+	answer    time.Duration // longest wait for the answer to a command; a question on the connection of calls may go on unheard
 	grace     time.Duration // longest wait of Close for the connection to end
 	verify    time.Duration // between questions whether the connection is deaf
 	deaf      time.Duration // longest time for which a connection is kept that was always deaf, and pause between them while the user may not ask
@@ -150,7 +150,8 @@ func (s *Subscriber) subscribe(name string, sub *Subscription) *Subscription {
 
 // Close ends every subscription, drops the connections, so that the servers forget all channels, and waits for the
 // Subscriber's goroutines. Listeners that were live are woken. The wait ends without them after 1.5 s: a server that
-// is silent, or a dial that hangs, is given up in the background, at most one dial timeout of the client later.
+// is silent, or a dial that hangs, is given up in the background, at most one dial timeout of the client later. A question
+// on the connection of the client's calls (see verify.go) ends with that connection, or with the client.
 // Close may be called repeatedly.
 func (s *Subscriber) Close() {
 	s.mu.Lock()

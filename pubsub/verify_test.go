@@ -1,6 +1,7 @@
 package pubsub
 
 import (
+	"context"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -143,4 +144,36 @@ func TestF36_QuestionDeclined(t *testing.T) {
 			})
 		})
 	}
+}
+
+// unanswering is a client whose first question is answered late.
+type unanswering struct {
+	rueidis.Client
+	questions   atomic.Int64
+	cancellable atomic.Bool // for one, rueidis would from then on send all calls from a goroutine of its own
+	late        chan struct{}
+}
+
+func (c *unanswering) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+	if cmd.Commands()[0] == "PUBSUB" {
+		if ctx.Done() != nil {
+			c.cancellable.Store(true)
+		}
+		if c.questions.Add(1) == 1 {
+			<-c.late
+		}
+	}
+	return c.Client.Do(ctx, cmd)
+}
+
+// A question without an answer, which nobody can cancel, keeps the next one waiting for no longer than another command.
+func TestF36_QuestionWithoutAnswer(t *testing.T) {
+	inBubbles(t, func(t *testing.T, v virtual) {
+		client := &unanswering{Client: v.Client(t, v.speak), late: make(chan struct{})}
+		defer close(client.late)
+		began := time.Now()
+		awaitLive(t, open(t, client).Subscribe("a"))
+		require.Less(t, time.Since(began), 3*time.Second)
+		require.False(t, client.cancellable.Load())
+	})
 }
