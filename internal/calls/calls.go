@@ -108,13 +108,6 @@ func (c *Calls) Note(name string, err error) {
 	}
 }
 
-// NotePublic is Note that returns what Public does.
-func (c *Calls) NotePublic(name string, err error) error {
-	err = c.Public(err)
-	c.Note(name, err)
-	return err
-}
-
 // of is when the server that has the key of a name last answered, as lastAnswer. It is nil if
 // that server is not known.
 func (c *Calls) of(name string) *atomic.Int64 {

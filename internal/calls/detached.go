@@ -38,9 +38,3 @@ func Detach[T any](ctx context.Context, spawn func(func()) error, call func(cont
 		return none, ErrNoAnswer
 	}
 }
-
-// DetachedNoted is Detached with NotePublic.
-func DetachedNoted[T any](ctx context.Context, c *Calls, name string, call func(context.Context) (T, error)) (T, error) {
-	value, err := Detached(ctx, c, name, call)
-	return value, c.NotePublic(name, err)
-}

@@ -51,8 +51,7 @@ func (e *Engine) Try(ctx context.Context, k *Key, t Terms, reserve int64) Attemp
 	case e.undoingOf(k.Name, false).awaitRoom(ctx):
 		reply, err = calls.Detached(ctx, e.Calls, k.Name, a.send)
 	}
-	e.ObserveCall(ctx, k.Name, err)
-	return e.newAttempt(k, a.owner, t, start, reply, err)
+	return e.newAttempt(k, a.owner, t, start, reply, e.NoteCall(ctx, k.Name, err))
 }
 
 // NewOwner makes an identity that is never used again. The leading zero tells our
@@ -82,9 +81,9 @@ func (a acquiring) send(ctx context.Context) (wire.AcquireReply, error) {
 	return reply, err
 }
 
-// newAttempt makes an attempt of the reply to an acquire that began at start.
+// newAttempt makes an attempt of the reply to an acquire that began at start, with the error of NoteCall.
 func (e *Engine) newAttempt(k *Key, owner string, t Terms, start time.Time, reply wire.AcquireReply, err error) Attempt {
-	a := Attempt{Start: start, Err: e.Calls.NotePublic(k.Name, err)}
+	a := Attempt{Start: start, Err: err}
 	if a.Err != nil {
 		if wire.OutcomeOf(a.Err).MayHaveRun() {
 			a.Orphan = &Orphan{Name: k.Name, Owner: owner, Lease: t.Lease}

@@ -44,7 +44,7 @@ func (e *Engine) TryLockFor(ctx context.Context, key string, wait time.Duration,
 	return e.lock(ctx, key, wait, opts)
 }
 
-// request is what a caller asks for.
+// request is what a caller asks for. Engine.fill completes it.
 type request struct {
 	Terms
 	name    string        // of the key
@@ -55,26 +55,25 @@ type request struct {
 // lock waits at most the given time; negative: as the options say, or without limit.
 func (e *Engine) lock(ctx context.Context, key string, wait time.Duration, opts []holdfast.LockOption) (lease *holdfast.Lease, err error) {
 	began := e.observer.now()
-	defer func() {
-		err = errs.Of("lock", key, err)
-		e.observer.failed(key, err, began)
-	}()
-	r, err := e.newRequest(key, wait, opts)
-	if err != nil {
-		return nil, err
-	}
-	if r.wait > 0 {
+	r := request{wait: wait}
+	err = e.fill(&r, key, opts)
+	if err == nil && r.wait > 0 {
 		limited, cancel := context.WithTimeoutCause(ctx, r.wait, errs.ErrWaitOver)
 		defer cancel()
 		ctx = limited
 	}
-	lease, w, err := e.tryOrWait(ctx, &r)
+	var w *Waiter
+	if err == nil {
+		lease, w, err = e.tryOrWait(ctx, &r)
+	}
 	if w != nil {
 		lease, err = e.await(ctx, w)
 	}
 	if lease != nil && r.Label != nil {
 		e.showLabel(ctx, lease)
 	}
+	err = errs.Of("lock", key, err)
+	e.observer.failed(key, err, began)
 	return lease, err
 }
 
@@ -209,7 +208,7 @@ func (e *Engine) showLabel(ctx context.Context, lease *holdfast.Lease) {
 	defer e.Calls.End()
 	bounded, done := e.Calls.ContextFor(ctx)
 	defer done()
-	if err := e.setFewerEntries(bounded, s, 1); err != nil {
+	if err := e.setEntries(bounded, s, 1, true); err != nil {
 		e.setEntriesLater(s, true)
 		return
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,5 +92,47 @@ func TestAnUnlockedNestedEntryIsNotLost(t *testing.T) {
 		e.lose(bound.(*boundContext).entry.section.hold, watchdog.ErrNotOurs)
 		synctest.Wait()
 		require.Len(t, lost, 1)
+	})
+}
+
+// lagging is a backend whose replicas lag, and which says without a call that it cannot have several keys at once.
+type lagging struct{ granting }
+
+func (lagging) SetEntries(_ context.Context, _, _ string, entries wire.Entries) (bool, error) {
+	if entries.Count > 1 {
+		return true, nil
+	}
+	return true, wire.Judge(errors.New("0 of 1 replicas"), wire.Unknown)
+}
+
+func (lagging) AcquireAll(context.Context, []string, []string, time.Duration) (bool, error) {
+	return false, nil
+}
+
+// An Unlock of a nested entry needs no replicas, and what no server was asked ends no outage.
+func TestObserver_WhatIsNoNewsOfAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		b := lagging{granting{newObedient(), func() {}}}
+		b.calls.PerServer = func(name string) string { return name }
+		e := newEngine(t, b, func(c *Config) {
+			c.Observer = &holdfast.Observer{
+				OutageBegan: func(o holdfast.OutageBeganEvent) { told = append(told, "began "+o.Server) },
+				OutageEnded: func(o holdfast.OutageEndedEvent) { told = append(told, "ended "+o.Server) },
+			}
+		})
+		outer, err := e.Lock(t.Context(), "k")
+		require.NoError(t, err)
+		inner, err := e.Lock(outer.Bind(t.Context()), "k")
+		require.NoError(t, err)
+		require.NoError(t, inner.Unlock(t.Context()))
+		synctest.Wait()
+		require.Empty(t, told)
+
+		e.ObserveCall(t.Context(), "down", errors.New("connection reset"))
+		_, err = e.TryLockAll(t.Context(), []string{"down", "up"}, nil)
+		require.ErrorIs(t, err, holdfast.ErrNotAcquired)
+		synctest.Wait()
+		require.Equal(t, []string{"began down"}, told)
 	})
 }

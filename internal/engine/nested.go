@@ -117,8 +117,7 @@ func (e *Engine) countIn(ctx context.Context, r *request, outer *entry) (doubt b
 			return cause
 		}
 		n, _ := s.count()
-		_, err := e.setEntries(ctx, s, n+1)
-		err = wire.AsLapsed(err)
+		err := wire.AsLapsed(e.setEntries(ctx, s, n+1, false))
 		switch outcome := wire.OutcomeOf(err); {
 		case outcome == wire.Done:
 			doubt = false
@@ -132,24 +131,18 @@ func (e *Engine) countIn(ctx context.Context, r *request, outer *entry) (doubt b
 }
 
 // setEntries makes one call to set the count, and a label of the hold's own. A hold that is no longer
-// ours ends. set reports that Redis has the count: with an error, it is only unknown whether
-// replicas have it.
-func (e *Engine) setEntries(ctx context.Context, s *section, n int) (set bool, err error) {
+// ours ends. A count of fewer entries need not be on replicas.
+func (e *Engine) setEntries(ctx context.Context, s *section, n int, fewer bool) error {
 	h := s.hold
-	set, err = calls.DetachedNoted(ctx, e.Calls, h.Key.Name, func(ctx context.Context) (bool, error) {
-		return e.backend.SetEntries(ctx, h.Key.Name, h.Owner, wire.Entries{Count: n, Label: h.extras.label})
+	ours, err := Call(ctx, e, h.Key.Name, func(ctx context.Context) (bool, error) {
+		set, err := e.backend.SetEntries(ctx, h.Key.Name, h.Owner, wire.Entries{Count: n, Label: h.extras.label})
+		if set && fewer {
+			err = nil
+		}
+		return set, err
 	})
-	if err == nil && !set {
+	if err == nil && !ours {
 		e.lose(h, watchdog.ErrNotOurs)
-	}
-	return set, err
-}
-
-// setFewerEntries is setEntries for a count that need not be on replicas, as it is of fewer entries.
-func (e *Engine) setFewerEntries(ctx context.Context, s *section, n int) error {
-	set, err := e.setEntries(ctx, s, n)
-	if set {
-		return nil
 	}
 	return err
 }
@@ -209,7 +202,7 @@ func (e *Engine) countOut(ctx context.Context, s *section) error {
 	defer done()
 	n, end := s.count()
 	if end == nil { // otherwise the field is gone, or counts for the next section
-		err := e.setFewerEntries(own, s, n)
+		err := e.setEntries(own, s, n, true)
 		switch wire.OutcomeOf(err) {
 		case wire.Done:
 		case wire.Refused:
@@ -253,7 +246,7 @@ func (e *Engine) setEntriesLater(s *section, haveSlot bool) {
 			if cause != nil {
 				return nil // the field is gone, or will be
 			}
-			if err := e.setFewerEntries(ctx, s, n); wire.OutcomeOf(err) != wire.Refused { // see countOut
+			if err := e.setEntries(ctx, s, n, true); wire.OutcomeOf(err) != wire.Refused { // see countOut
 				return err
 			}
 			return nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
@@ -240,6 +241,21 @@ func (e *Engine) noteWaiterCount(name string, waiting, change int) {
 		}
 	}
 	emit(o, o.to.Waiters, &o.dropped.Waiters, holdfast.WaitersEvent{Key: e.KeyOf(name), Waiting: waiting})
+}
+
+// Call makes a call for the key of a name as calls.Detached does, and notes it.
+func Call[T any](ctx context.Context, e *Engine, name string, call func(context.Context) (T, error)) (T, error) {
+	value, err := calls.Detached(ctx, e.Calls, name, call)
+	return value, e.NoteCall(ctx, name, err)
+}
+
+// NoteCall notes how a call for the key of a name ended, for the observer and for [calls.Calls.Answering]. It returns the error
+// as [calls.Calls.Public] does.
+func (e *Engine) NoteCall(ctx context.Context, name string, err error) error {
+	e.ObserveCall(ctx, name, err)
+	err = e.Calls.Public(err)
+	e.Calls.Note(name, err)
+	return err
 }
 
 // ObserveCall notes how a call for the key of a name ended, by the error of the backend. A call that its caller gave up says

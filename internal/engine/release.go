@@ -151,8 +151,7 @@ func (r *releasing) attempt(ctx context.Context) (err error) {
 	} else {
 		r.reply, err = calls.Detached(ctx, e.Calls, name, r.send)
 	}
-	e.ObserveCall(ctx, name, err)
-	err = e.Calls.NotePublic(name, err)
+	err = e.NoteCall(ctx, name, err)
 	r.doubt = r.doubt || wire.OutcomeOf(err).MayHaveRun()
 	return err
 }

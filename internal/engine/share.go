@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/calls"
 )
 
 // With [SharedHolds], a hold serves several sections at the same time: readers of this process
@@ -55,7 +54,7 @@ func (e *Engine) shareAgain(ctx context.Context, k *Key, t Terms) *holdfast.Leas
 	if h == nil {
 		return nil
 	}
-	may, err := calls.DetachedNoted(ctx, e.Calls, k.Name, func(ctx context.Context) (bool, error) {
+	may, err := Call(ctx, e, k.Name, func(ctx context.Context) (bool, error) {
 		return e.backend.(ReaderBackend).MayShare(ctx, k.Name, h.Owner)
 	})
 	if err != nil || !may {

@@ -42,8 +42,8 @@ func (e *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 	var t Terms
 	names := make([]string, len(keys))
 	for i, key := range keys {
-		r, err := e.newRequest(key, -1, opts)
-		if err != nil {
+		r := request{wait: -1}
+		if err := e.fill(&r, key, opts); err != nil {
 			return nil, errs.Of("lock", key, err)
 		}
 		names[i], t = r.name, r.Terms
@@ -77,7 +77,9 @@ func (e *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 			return backend.AcquireAll(ctx, names, owners, t.Lease)
 		})
 	}
-	e.ObserveCall(bounded, names[0], err)
+	if ok || err != nil { // otherwise it is perhaps known without a call
+		err = e.NoteCall(bounded, names[0], err)
+	}
 	attempts := make([]Attempt, len(names))
 	for i, k := range states {
 		attempts[i] = e.newAttempt(k, owners[i], t, start, wire.AcquireReply{OK: ok}, err)

@@ -130,12 +130,14 @@ func (e *Engine) undoAll(u *undoing) {
 
 // UndoOnce makes one attempt to undo o.
 func (e *Engine) UndoOnce(o *Orphan) error {
-	_, err := calls.DetachedNoted(e.Calls.Context(), e.Calls, o.Name, func(ctx context.Context) (wire.ReleaseReply, error) {
+	_, err := calls.Detached(e.Calls.Context(), e.Calls, o.Name, func(ctx context.Context) (wire.ReleaseReply, error) {
 		if o.hold == nil {
 			return wire.ReleaseReply{}, e.discipline.GiveUp(ctx, o.Name, o.Owner)
 		}
 		return e.discipline.Release(ctx, o.hold, o.hold.fences().used())
 	})
+	err = e.Calls.Public(err)
+	e.Calls.Note(o.Name, err) // the observer must not take it for an answer: a quorum gives up a hold before its nodes answer
 	return err
 }
 

@@ -140,7 +140,7 @@ func (q *queue) leaveAll(list []leaver) {
 			leave.Others = append(leave.Others, l.owner)
 		}
 	}
-	reply, err := calls.DetachedNoted(q.engine.Calls.Context(), q.engine.Calls, k.Name, func(ctx context.Context) (wire.FairReply, error) {
+	reply, err := engine.Call(q.engine.Calls.Context(), q.engine, k.Name, func(ctx context.Context) (wire.FairReply, error) {
 		return q.backend.Leave(ctx, leave)
 	})
 	k.Lock()

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/watchdog"
@@ -134,7 +133,7 @@ func (t *ticket) Confirm(ctx context.Context, w *engine.Waiter) (*holdfast.Lease
 		start, reply := time.Time{}, wire.AcquireReply{}
 		err := q.engine.RideOut(ctx, true, func(ctx context.Context) (err error) {
 			start = time.Now()
-			reply, err = calls.DetachedNoted(ctx, q.engine.Calls, k.Name, func(ctx context.Context) (wire.AcquireReply, error) {
+			reply, err = engine.Call(ctx, q.engine, k.Name, func(ctx context.Context) (wire.AcquireReply, error) {
 				return q.backend.Confirm(ctx, k.Name, t.owner, lease, t.grant)
 			})
 			doubt = doubt || wire.OutcomeOf(err).MayHaveRun()

@@ -215,7 +215,7 @@ func (d *discipline) sendHeartbeat(asked []wire.HeartbeatRequest, queues []*queu
 	_, err := calls.Detached(ctx, d.engine.Calls, "", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, d.backend.Heartbeat(ctx, asked, replies)
 	})
-	d.engine.Calls.NotePublic("", err)
+	d.engine.Calls.Note("", d.engine.Calls.Public(err))
 	for i, q := range queues {
 		reply := wire.HeartbeatReply{Err: err}
 		if err == nil {

@@ -26,6 +26,7 @@ var observeCases = []testCase{
 	{"Observe_Renewed", servers, defaults, observeRenewed},
 	{"Observe_Outage", servers, defaults, observeOutage},
 	{"Observe_OutageOfAHolder", servers, defaults, observeOutageHeld},
+	{"Observe_OutageOfANestedCall", servers, defaults, observeOutageNested},
 	{"Observe_Close", servers | ofOneHolder, defaults, observeClose},
 	{"Observe_Panic", servers, defaults, observePanic},
 	{"Observe_Blocked", servers | ofOneHolder, defaults, observeBlocked},

@@ -160,3 +160,18 @@ func observeOutageHeld(c *harness) {
 	require.Equal(c.T, []string{"acquired k by call", "released k"}, c.told(s, "holdfast"))
 	outage(c, s, time.Since(began))
 }
+
+// A nested call shows an outage while nothing is renewed.
+func observeOutageNested(c *harness) {
+	s := c.observed(locktest.Options{Lease: 3 * time.Second})
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k", holdfast.FixedLease(time.Minute))
+	c.Server.Pause()
+	began := time.Now()
+	nested := locktest.GoLock(c.Locker, l.Bind(c.ctx), "k")
+	await[holdfast.OutageBeganEvent](c, s, 1)
+	c.Server.Resume()
+	c.unlock(locktest.Got(c.T, nested))
+	c.unlock(l)
+	c.told(s)
+	outage(c, s, time.Since(began))
+}
