@@ -1,17 +1,15 @@
 package watchdog
 
+import "container/heap"
+
 // queue is a heap of leases by instant, the earliest first. Each Lease knows its index, so that a lease is moved or removed
-// without a search. A move of an item writes its index into the Lease, so each item has many children: fewer levels, fewer
-// such writes.
-// Guarded by mu of the watchdog.
+// without a search. Guarded by mu of the watchdog.
 type queue[H Watched] struct{ items []item[H] }
 
 type item[H Watched] struct {
 	at int64 // since the origin of the watchdog
 	h  H
 }
-
-const children = 8
 
 // first returns the earliest instant, forever if the queue is empty.
 func (q *queue[H]) first() int64 {
@@ -27,11 +25,13 @@ func (q *queue[H]) has(h H) bool { return h.watched().index != 0 }
 // set puts h into the queue at the given instant, or when its lease ends, if that is earlier; or moves it there.
 func (q *queue[H]) set(at int64, h H) {
 	l := h.watched()
+	x := item[H]{min(at, l.until.Load()), h}
 	if l.index == 0 {
-		q.items = append(q.items, item[H]{})
+		q.items = append(q.items, x)
 		l.index = int32(len(q.items))
 	}
-	q.sift(int(l.index)-1, item[H]{min(at, l.until.Load()), h})
+	q.items[l.index-1] = x
+	heap.Fix(q, int(l.index)-1)
 }
 
 // remove takes h out of the queue, if it is there.
@@ -40,45 +40,25 @@ func (q *queue[H]) remove(h H) {
 	if l.index == 0 {
 		return
 	}
-	i, last := int(l.index)-1, q.items[end]
+	i := int(l.index) - 1
+	q.Swap(i, end)
 	q.items[end] = item[H]{}
 	q.items = q.items[:end]
 	if i < end {
-		q.sift(i, last)
+		heap.Fix(q, i)
 	}
 	l.index = 0
 }
 
-// sift puts x, for which i is free, where it belongs.
-func (q *queue[H]) sift(i int, x item[H]) {
-	for i > 0 {
-		parent := (i - 1) / children
-		if q.items[parent].at <= x.at {
-			break
-		}
-		q.put(i, q.items[parent])
-		i = parent
-	}
-	for {
-		child := children*i + 1
-		if child >= len(q.items) {
-			break
-		}
-		for other := child + 1; other < min(children*(i+1)+1, len(q.items)); other++ {
-			if q.items[other].at < q.items[child].at {
-				child = other
-			}
-		}
-		if x.at <= q.items[child].at {
-			break
-		}
-		q.put(i, q.items[child])
-		i = child
-	}
-	q.put(i, x)
+func (q *queue[H]) Len() int           { return len(q.items) }
+func (q *queue[H]) Less(i, j int) bool { return q.items[i].at < q.items[j].at }
+
+func (q *queue[H]) Swap(i, j int) {
+	q.items[i], q.items[j] = q.items[j], q.items[i]
+	q.items[i].h.watched().index, q.items[j].h.watched().index = int32(i)+1, int32(j)+1
 }
 
-func (q *queue[H]) put(i int, x item[H]) {
-	q.items[i] = x
-	x.h.watched().index = int32(i) + 1
-}
+// Push and Pop make it a heap.Interface. Nobody calls them.
+
+func (q *queue[H]) Push(any) { panic("unused") }
+func (q *queue[H]) Pop() any { panic("unused") }
