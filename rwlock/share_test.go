@@ -165,3 +165,18 @@ func TestG9_ReadersShareACappedHoldForATenure(t *testing.T) {
 	require.NoError(t, first.Unlock(t.Context()))
 	require.NoError(t, second.Unlock(t.Context()))
 }
+
+// A reader that does not wait asks Redis, whoever waits here: those may not have heard yet that the key is free.
+func TestG4_AReaderTriesBesideOthersThatWait(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, s *sim.Server) {
+		l, other := userLocker(t, s), userLocker(t, s)
+		ctx := t.Context()
+		locktest.Lock(t, other, ctx, "k", holdfast.FixedLease(time.Hour))
+		waiting := locktest.GoLock(l.RLocker(), ctx, "k")
+		locktest.Await(t, func() bool { return waits(t, s, "k", "reader") == 1 })
+		require.EqualValues(t, 1, locktest.Number(t, s, "DEL", "k"))
+		lease := locktest.Must(l.RLocker().TryLock(ctx, "k"))(t)
+		require.NoError(t, locktest.Got(t, waiting).Unlock(ctx))
+		require.NoError(t, lease.Unlock(ctx))
+	})
+}
