@@ -41,11 +41,11 @@ type task struct {
 }
 
 // job is the work of a process, ready to begin. rate is for jobs that have one.
-type job func(rate float64) (result, error)
+type job func(rate float64) result
 
 // roles are the kinds of work. Each prepares everything that must exist before the work is
 // measured.
-var roles = map[string]func(task) (job, error){
+var roles = map[string]func(task) job{
 	"load": prepareLoad, // locks and unlocks
 	"wait": prepareWait, // has many goroutines wait for a key
 	"keep": prepareKeep, // holds many keys
@@ -105,25 +105,20 @@ func (t task) key(i int) string {
 var opened []locker
 
 // open connects a client, which is closed at the end of the task.
-func (t task) open() (locker, error) {
-	l, err := libraries[t.Library].open(t)
-	if err != nil {
-		return nil, err
-	}
+func (t task) open() locker {
+	l := libraries[t.Library].open(t)
 	if t.Election {
 		l = candidate{l}
 	}
 	opened = append(opened, l)
-	return l, nil
+	return l
 }
 
 // openWarm also makes a first cycle, which teaches Redis the scripts.
-func (t task) openWarm() (locker, error) {
-	l, err := t.open()
-	if err != nil {
-		return nil, err
-	}
-	return l, l.cycle(fmt.Sprintf("warm:%d", os.Getpid()))(func() {})
+func (t task) openWarm() locker {
+	l := t.open()
+	check(l.cycle(fmt.Sprintf("warm:%d", os.Getpid()))(func() {}))
+	return l
 }
 
 // closeAll closes the clients, the last one first.
@@ -153,34 +148,21 @@ func runAgent() bool {
 }
 
 // carryOut reads a task, lines that say when to begin and at what rate, and an empty line.
-func carryOut(in *bufio.Scanner, out *json.Encoder) error {
+func carryOut(in *bufio.Scanner, out *json.Encoder) (err error) {
+	defer caught(&err)
 	var t task
-	if err := json.Unmarshal(in.Bytes(), &t); err != nil {
-		return err
-	}
-	work, err := roles[t.Role](t)
-	if err != nil {
-		return err
-	}
-	if err := out.Encode(result{}); err != nil {
-		return err
-	}
+	check(json.Unmarshal(in.Bytes(), &t))
+	work := roles[t.Role](t)
+	check(out.Encode(result{}))
 	for in.Scan() && in.Text() != "" {
 		var begin int64
 		var rate float64
-		if _, err := fmt.Sscan(in.Text(), &begin, &rate); err != nil {
-			return err
-		}
+		must(fmt.Sscan(in.Text(), &begin, &rate))
 		time.Sleep(time.Until(time.Unix(0, begin)))
 		before := cpuNow()
-		r, err := work(rate)
+		r := work(rate)
 		r.CPU = cpuNow() - before
-		if err != nil {
-			r = result{Failure: err.Error()}
-		}
-		if err := out.Encode(r); err != nil {
-			return err
-		}
+		check(out.Encode(r))
 	}
 	closeAll()
 	return out.Encode(result{})

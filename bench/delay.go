@@ -10,11 +10,8 @@ import (
 // delay puts a proxy before the server at addr that adds d to every round trip: it holds back
 // what the server sends. It keeps the order and does not lower the throughput, and several
 // proxies do not delay each other. end waits until the clients have closed their connections.
-func delay(addr string, d time.Duration) (proxy string, end func(), err error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, err
-	}
+func delay(addr string, d time.Duration) (proxy string, end func()) {
+	l := must(net.Listen("tcp", "127.0.0.1:0"))
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {
@@ -28,7 +25,7 @@ func delay(addr string, d time.Duration) (proxy string, end func(), err error) {
 	return l.Addr().String(), func() {
 		_ = l.Close() // nothing else closes it
 		all.Wait()
-	}, nil
+	}
 }
 
 // parcel is bytes on their way.

@@ -15,8 +15,7 @@ import (
 func TestDelay(t *testing.T) {
 	s := emptyServer(t)
 	const trip, requests = 400 * time.Millisecond, 100
-	proxy, end, err := delay(s.seeds[0], trip)
-	require.NoError(t, err)
+	proxy, end := delay(s.seeds[0], trip)
 	defer end()
 	conn, err := net.Dial("tcp", proxy)
 	require.NoError(t, err)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -70,28 +69,18 @@ func deployed(on string, start func(*starter) *deployment, w workload, libraries
 
 func (d *deployment) addrs() []string { return d.seeds }
 
-func (d *deployment) mark() error {
+func (d *deployment) mark() {
 	d.used = 0
 	for _, s := range d.masters {
-		info, err := infoOf(s)
-		if err != nil {
-			return err
-		}
-		d.used += cpuIn(info)
-		if _, err := s.TryDo("CONFIG", "RESETSTAT"); err != nil {
-			return err
-		}
+		d.used += cpuIn(infoOf(s))
+		must(s.TryDo("CONFIG", "RESETSTAT"))
 	}
-	return nil
 }
 
-func (d *deployment) spent() (spent, error) {
+func (d *deployment) spent() spent {
 	sum := spent{calls: make(map[string]int), cpu: -d.used}
 	for _, s := range d.masters {
-		info, err := infoOf(s)
-		if err != nil {
-			return spent{}, err
-		}
+		info := infoOf(s)
 		calls, _ := redistest.Calls(info)
 		for name, n := range calls {
 			sum.calls[name] += n
@@ -99,7 +88,7 @@ func (d *deployment) spent() (spent, error) {
 		sum.cpu += cpuIn(info)
 		sum.longest = max(sum.longest, number(info, `latency_percentiles_usec_evalsha:.*p100=([0-9.]+)`)/1000)
 	}
-	return sum, nil
+	return sum
 }
 
 // empty makes a single server as good as new, except that it still knows scripts. One that has
@@ -127,17 +116,16 @@ type starter struct {
 
 // deploy starts servers as a test does. After a failure nothing of them is left.
 func deploy[S store](start func(*starter) S) (st S, err error) {
-	s, done := &starter{}, make(chan struct{})
-	go func() { // a failure ends it
-		defer close(done)
-		st = start(s)
+	s := &starter{}
+	defer func() {
+		if err != nil {
+			s.stop()
+			err = fmt.Errorf("%w: %w", errNotStarted, err)
+		}
 	}()
-	<-done
-	if s.failure != nil {
-		s.stop()
-		return st, fmt.Errorf("%w: %w", errNotStarted, s.failure)
-	}
-	return st, nil
+	defer caught(&err)
+	st = start(s)
+	return st, s.failure
 }
 
 // stop stops the servers and removes their files.
@@ -151,14 +139,7 @@ func (s *starter) Helper()      {}
 func (s *starter) Name() string { return "start" }
 
 func (s *starter) TempDir() string {
-	all, err := filesDir()
-	if err != nil {
-		s.Fatal(err)
-	}
-	dir, err := os.MkdirTemp(all, "")
-	if err != nil {
-		s.Fatal(err)
-	}
+	dir := must(os.MkdirTemp(must(filesDir()), ""))
 	s.Cleanup(func() { _ = os.RemoveAll(dir) }) // if that fails, removeFiles tries again
 	return dir
 }
@@ -169,7 +150,7 @@ func (s *starter) Errorf(format string, args ...any) {
 	s.failure = errors.Join(s.failure, fmt.Errorf(format, args...))
 }
 
-func (s *starter) FailNow() { runtime.Goexit() }
+func (s *starter) FailNow() { check(s.failure) }
 
 func (s *starter) Fatalf(format string, args ...any) {
 	s.Errorf(format, args...)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"os/exec"
-	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -26,11 +25,9 @@ func etcdServer(s *starter, addr string) *exec.Cmd {
 		"--initial-cluster", "bench="+peer, "--logger", "zap", "--log-level", "error")
 }
 
-func etcdReady(addr string) error {
-	client, err := etcdClient(addr)
-	if err != nil {
-		return err
-	}
+func etcdReady(addr string) (err error) {
+	defer caught(&err)
+	client := etcdClient(addr)
 	defer client.Close() //nolint:errcheck // it was only for this question
 	ctx, cancel := context.WithTimeout(always, time.Second)
 	defer cancel()
@@ -38,8 +35,8 @@ func etcdReady(addr string) error {
 	return err
 }
 
-func etcdClient(addr string) (*clientv3.Client, error) {
-	return clientv3.New(clientv3.Config{Endpoints: []string{addr}, DialTimeout: 10 * time.Second, Logger: zap.NewNop()})
+func etcdClient(addr string) *clientv3.Client {
+	return must(clientv3.New(clientv3.Config{Endpoints: []string{addr}, DialTimeout: 10 * time.Second, Logger: zap.NewNop()}))
 }
 
 // etcder has a session for each lock or term that is under way: etcd's mutex and its election do
@@ -47,41 +44,21 @@ func etcdClient(addr string) (*clientv3.Client, error) {
 type etcder struct {
 	client *clientv3.Client
 	lease  time.Duration
-
-	mu       sync.Mutex
-	sessions []*concurrency.Session // all; guarded by mu
-	idle     []*concurrency.Session // guarded by mu
+	idle   chan *concurrency.Session
 }
 
-func openEtcd(t task) (locker, error) {
-	client, err := etcdClient(t.Addrs[0])
-	return &etcder{client: client, lease: t.lease()}, err
+func openEtcd(t task) locker {
+	return &etcder{etcdClient(t.Addrs[0]), t.lease(), make(chan *concurrency.Session, 2*saleCrowd)}
 }
 
 // session returns an idle session, or a new one.
 func (l *etcder) session() (*concurrency.Session, error) {
-	l.mu.Lock()
-	if n := len(l.idle); n > 0 {
-		session := l.idle[n-1]
-		l.idle = l.idle[:n-1]
-		l.mu.Unlock()
+	select {
+	case session := <-l.idle:
 		return session, nil
+	default:
+		return concurrency.NewSession(l.client, concurrency.WithTTL(int(math.Ceil(l.lease.Seconds()))))
 	}
-	l.mu.Unlock()
-	session, err := concurrency.NewSession(l.client, concurrency.WithTTL(int(math.Ceil(l.lease.Seconds()))))
-	if err != nil {
-		return nil, err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.sessions = append(l.sessions, session)
-	return session, nil
-}
-
-func (l *etcder) giveBack(session *concurrency.Session) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.idle = append(l.idle, session)
 }
 
 func (l *etcder) cycle(key string) func(func()) error {
@@ -95,7 +72,7 @@ func (l *etcder) cycle(key string) func(func()) error {
 			return err
 		}
 		inside()
-		defer l.giveBack(session)
+		defer func() { l.idle <- session }()
 		return m.Unlock(always)
 	}
 }
@@ -111,7 +88,7 @@ func (l *etcder) campaign(group string) func(func()) error {
 			return err
 		}
 		inside()
-		defer l.giveBack(session)
+		defer func() { l.idle <- session }()
 		return e.Resign(always)
 	}
 }
@@ -121,17 +98,14 @@ func (l *etcder) try(key string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	defer l.giveBack(session)
+	defer func() { l.idle <- session }()
 	return unlessRefused(concurrency.NewMutex(session, "/bench/"+key).TryLock(always), concurrency.ErrLocked)
 }
 
-// close ends the sessions, some at a time, and with them what they hold.
+// close ends the idle sessions, some at a time. The others end with their leases.
 func (l *etcder) close() {
-	l.mu.Lock()
-	sessions := l.sessions
-	l.mu.Unlock()
-	_ = inParallel(inFlight, len(sessions), func(i int) error {
-		_ = sessions[i].Close() // what is not released now ends with its lease
+	_ = inParallel(inFlight, len(l.idle), func(int) error {
+		_ = (<-l.idle).Close() // it ends in any case, if only with its lease
 		return nil
 	})
 	_ = l.client.Close() // it ends in any case

@@ -31,7 +31,7 @@ const (
 //
 // Latencies are medians, of Lock, and of Lock and Unlock together (cycle).
 func far() workload {
-	silentMultilock := func(t task) (locker, error) { return openOurs(t, newMultilock) }
+	silentMultilock := func(t task) locker { return openOurs(t, newMultilock) }
 	return workload{
 		name: fmt.Sprintf("quorum/%v", farTrip),
 		subjects: []subject{
@@ -43,62 +43,39 @@ func far() workload {
 }
 
 // farRun opens one locker that is used and, on a quorum, another that makes its first call while nodes hang.
-func farRun(used, silent func(task) (locker, error)) measurement {
-	return func(st store, _ string, d time.Duration) (report.Sample, error) {
+func farRun(used, silent func(task) locker) measurement {
+	return func(st store, _ string, d time.Duration) (got report.Sample, err error) {
+		defer caught(&err)
 		var t task
 		for _, addr := range st.addrs() {
-			proxy, end, err := delay(addr, farTrip)
-			if err != nil {
-				return nil, err
-			}
+			proxy, end := delay(addr, farTrip)
 			defer end()
 			t.Addrs = append(t.Addrs, proxy)
 		}
-		l, err := used(t)
-		if err != nil {
-			return nil, err
-		}
+		l := used(t)
 		defer l.close()
-		if _, err := timed(l, d/5); err != nil {
-			return nil, err
-		}
-		up, err := timed(l, d)
-		if err != nil {
-			return nil, err
-		}
+		timed(l, d/5)
+		up := timed(l, d)
 		lock, cycle := median(up.lock), median(up.cycle)
-		got := report.Sample{"lock ms": lock, "cycle ms": cycle}
+		got = report.Sample{"lock ms": lock, "cycle ms": cycle}
 		if silent == nil {
 			return got, nil
 		}
-		fresh, err := silent(t)
-		if err != nil {
-			return nil, err
-		}
+		fresh := silent(t)
 		defer fresh.close()
 		nodes := st.(*deployment)
 		for _, s := range nodes.masters[:hung] {
 			defer s.Kill() // before the clients close: they wait long for a node that hangs
 			s.Pause()
 		}
-		if nodes.failure != nil {
-			return nil, nodes.failure
-		}
-		learning, err := timed(l, noticed)
-		if err != nil {
-			return nil, err
-		}
-		known, err := timed(l, d)
-		if err != nil {
-			return nil, err
-		}
-		met, err := timed(fresh, 0)
+		check(nodes.failure)
+		learning, known, met := timed(l, noticed), timed(l, d), timed(fresh, 0)
 		got["lock ms, two hang"], got["cycle ms, two hang"] = median(known.lock), median(known.cycle)
 		got["lock, hang ÷ none"], got["cycle, hang ÷ none"] = median(known.lock)/lock, median(known.cycle)/cycle
 		got["first lock, hang not known: ms more"] = learning.lock[0] - lock
 		got["slowest until known: ms more"] = slices.Max(learning.cycle) - cycle
 		got["first lock of a new locker: ms more"] = met.lock[0] - lock
-		return got, err
+		return got, nil
 	}
 }
 
@@ -110,19 +87,17 @@ func median(values []float64) float64 {
 type latencies struct{ lock, cycle []float64 }
 
 // timed makes cycles for d, but at least one.
-func timed(l locker, d time.Duration) (all latencies, err error) {
+func timed(l locker, d time.Duration) (all latencies) {
 	cycle := l.cycle("own:0")
 	for end := time.Now().Add(d); ; {
 		var had time.Time
 		asked := time.Now()
-		if err := cycle(func() { had = time.Now() }); err != nil {
-			return all, err
-		}
+		check(cycle(func() { had = time.Now() }))
 		over := time.Now()
 		all.lock = append(all.lock, ms(had.Sub(asked)))
 		all.cycle = append(all.cycle, ms(over.Sub(asked)))
 		if over.After(end) {
-			return all, nil
+			return all
 		}
 	}
 }

@@ -28,55 +28,35 @@ func (f fleet) all() (n int) {
 	return n
 }
 
-// work is what every process of a fleet does.
-type work struct {
-	hot     bool // all want one key; else each goroutine has its own
-	try     bool // each only tries one key that is held
-	section time.Duration
-	shared  int   // of 100 cycles, how many may be inside with others of these
-	room    int64 // how many of these at once
-}
-
-// does returns the measurement of a library that does the work. One process alone warms up
-// first. Several begin together before what is measured, as they subscribe only when they meet.
-func (f fleet) does(w work) measurement {
-	return func(st store, library string, d time.Duration) (report.Sample, error) {
-		d = max(d*time.Duration(max(1, len(f)/16)), 100*w.section, time.Duration(2*f.all())*w.section) // some turns for everybody
-		t := task{Role: "load", Library: library, Hot: w.hot, Try: w.try, Section: w.section, Shared: w.shared, Room: w.room, Duration: d}
+// does returns the measurement of a library that locks and unlocks as work says. One process
+// alone warms up first. Several begin together before what is measured, as they subscribe only
+// when they meet.
+func (f fleet) does(work task) measurement {
+	return func(st store, library string, d time.Duration) (_ report.Sample, err error) {
+		defer caught(&err)
+		t := work
+		t.Role, t.Library = "load", library
+		t.Duration = max(d*time.Duration(max(1, len(f)/16)), 100*t.Section, time.Duration(2*f.all())*t.Section) // some turns for everybody
 		if len(f) == 1 {
-			t.Warm = d / 5
+			t.Warm = t.Duration / 5
 		} else {
-			t.Lead = max(d/5, time.Duration(f.all())*500*time.Microsecond) // enough to line up
+			t.Lead = max(t.Duration/5, time.Duration(f.all())*500*time.Microsecond) // enough to line up
 		}
-		if w.hot && len(f) > 1 {
-			var err error
-			if t.Inside, err = insideFile(); err != nil {
-				return nil, err
-			}
+		if t.Hot && len(f) > 1 {
+			t.Inside = insideFile()
 		}
-		workers, end, err := f.start(st, t)
-		defer end()
-		if err != nil {
-			return nil, err
-		}
-		results, did, err := observed(st, workers)
-		if err != nil {
-			return nil, err
-		}
+		workers := must(f.start(st, t))
+		defer workers.end()
+		results, did := workers.observed(st)
 		return f.evaluate(results, did, t), nil
 	}
 }
 
-// start returns when all processes are ready. end stops them, also after an error.
-func (f fleet) start(st store, t task) (workers []*worker, end func(), err error) {
-	end = func() {
-		for _, w := range workers {
-			w.release()
-		}
-		for _, w := range workers {
-			w.end()
-		}
-	}
+// crew is the processes of a fleet.
+type crew []*worker
+
+// start returns when all processes are ready.
+func (f fleet) start(st store, t task) (workers crew, err error) {
 	t.Addrs, t.Processes = st.addrs(), len(f)
 	if d, ok := st.(*deployment); ok {
 		t.Cluster, t.Set = d.cluster, d.set
@@ -85,26 +65,37 @@ func (f fleet) start(st store, t task) (workers []*worker, end func(), err error
 		t.Process, t.Goroutines = i, goroutines
 		w, err := startWorker(t)
 		if err != nil {
-			return workers, end, err
+			workers.end()
+			return nil, err
 		}
 		workers = append(workers, w)
 	}
-	return workers, end, nil
+	return workers, nil
+}
+
+// end has the processes close their clients, and stops those that are not kept.
+func (c crew) end() {
+	for _, w := range c {
+		w.release()
+	}
+	for _, w := range c {
+		w.end()
+	}
 }
 
 // muster is the most time that it takes to tell all processes when to begin.
 const muster = 100 * time.Millisecond
 
 // together has the processes work at the same time.
-func together(workers []*worker, rate float64) (all []result, err error) {
+func (c crew) together(rate float64) (all []result, err error) {
 	at := time.Now()
-	if len(workers) > 1 {
+	if len(c) > 1 {
 		at = at.Add(muster)
 	}
-	for _, w := range workers {
+	for _, w := range c {
 		w.begin(at, rate)
 	}
-	for _, w := range workers {
+	for _, w := range c {
 		r, failed := w.hear()
 		if failed != nil && (err == nil || !strings.Contains(err.Error(), failed.Error())) { // often all fail alike
 			err = errors.Join(err, failed)
@@ -115,12 +106,9 @@ func together(workers []*worker, rate float64) (all []result, err error) {
 }
 
 // observed has the processes work once, and returns also what the store did meanwhile.
-func observed(st store, workers []*worker) (results []result, did spent, err error) {
-	did, err = during(st, func() (err error) {
-		results, err = together(workers, 0)
-		return err
-	})
-	return results, did, err
+func (c crew) observed(st store) (results []result, did spent) {
+	did = during(st, func() { results = must(c.together(0)) })
+	return results, did
 }
 
 // evaluate makes a sample of what the processes did with their task, and of what the store did.

@@ -41,22 +41,16 @@ type floor struct {
 
 const callTime = 5 * time.Second // what rlock gives a call at a lease of 30 s
 
-func openFloor(t task) (locker, error) { return newFloor(t) }
+func openFloor(t task) locker { return newFloor(t) }
 
 // newFloor connects to the first node.
-func newFloor(t task, more ...string) (*floor, error) {
-	client, err := rueidis.NewClient(options(t.Addrs[0]))
-	if err != nil {
-		return nil, err
-	}
+func newFloor(t task, more ...string) *floor {
+	client := must(rueidis.NewClient(options(t.Addrs[0])))
 	for _, text := range append(more, floorAcquire, floorRelease, floorRenew) {
-		if err := client.Do(always, client.B().ScriptLoad().Script(text).Build()).Error(); err != nil {
-			client.Close()
-			return nil, err
-		}
+		check(client.Do(always, client.B().ScriptLoad().Script(text).Build()).Error())
 	}
 	lease := strconv.FormatInt(t.lease().Milliseconds(), 10)
-	return &floor{client: client, lease: lease, bounds: calls.Bounds{Base: always, Timeout: callTime}}, nil
+	return &floor{client: client, lease: lease, bounds: calls.Bounds{Base: always, Timeout: callTime}}
 }
 
 // The scripts as Redis knows them.
@@ -76,10 +70,7 @@ return 0`
 
 var setReleaseSHA = sha(setRelease)
 
-func openSetFloor(t task) (locker, error) {
-	f, err := newFloor(t, setRelease)
-	return setFloor{f}, err
-}
+func openSetFloor(t task) locker { return setFloor{newFloor(t, setRelease)} }
 
 func (f setFloor) cycle(key string) func(func()) error {
 	k := newFloorKey(key)
@@ -147,18 +138,14 @@ type singles struct {
 	nodes []*floor
 }
 
-func openSingle(t task) (locker, error) {
+func openSingle(t task) locker {
 	s := &singles{}
 	for _, addr := range t.Addrs {
 		t.Addrs = []string{addr}
-		f, err := newFloor(t)
-		if err != nil {
-			return nil, err
-		}
-		s.nodes = append(s.nodes, f)
+		s.nodes = append(s.nodes, newFloor(t))
 	}
 	s.floor = s.nodes[0]
-	return s, nil
+	return s
 }
 
 func (s *singles) keep(key string) (kept, error) {

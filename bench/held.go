@@ -27,22 +27,17 @@ const (
 // including their keys and owners; of Java only the heap. Calls, renewals and CPU of the server
 // are those of one node.
 func held(name string, leases int, length time.Duration, start func(*starter) *deployment, libraries ...string) workload {
-	return workload{name, each(libraries, start, func(st store, library string, d time.Duration) (report.Sample, error) {
+	return workload{name, each(libraries, start, func(st store, library string, d time.Duration) (got report.Sample, err error) {
+		defer caught(&err)
 		interval := length / 3
 		intervals := max(1, int(math.Round(float64(heldTime*d)/float64(interval))))
 		t := task{Role: "keep", Library: library, Count: leases, Lease: length, Duration: time.Duration(intervals) * interval}
-		workers, end, err := fleet{inFlight}.start(st, t)
-		defer end()
-		if err != nil {
-			return nil, err
-		}
-		results, did, err := observed(st, workers)
-		if err != nil {
-			return nil, err
-		}
+		workers := must(fleet{inFlight}.start(st, t))
+		defer workers.end()
+		results, did := workers.observed(st)
 		nodes := float64(len(st.addrs()))
 		renewals, calls := float64(did.calls["pexpire"]+did.calls["pexpireat"])/nodes, float64(did.calls["evalsha"])/nodes
-		got := report.Sample{
+		got = report.Sample{
 			"client CPU µs/renewal":           results[0].CPU / renewals * 1e6,
 			"server CPU µs/renewal":           did.cpu / nodes / renewals * 1e6,
 			"renewals per lease and interval": renewals / float64(leases*intervals),
@@ -52,11 +47,8 @@ func held(name string, leases int, length time.Duration, start func(*starter) *d
 		}
 		maps.Copy(got, results[0].Figures)
 		if start == nil {
-			size, err := st.(*deployment).masters[0].TryDo("DBSIZE")
-			if err != nil {
-				return got, err
-			}
-			if left, err := size.AsInt64(); err != nil || left < int64(leases) {
+			size := must(st.(*deployment).masters[0].TryDo("DBSIZE"))
+			if left := must(size.AsInt64()); left < int64(leases) {
 				return got, fmt.Errorf("%w: of %d leases %d were lost", errIncomplete, leases, int64(leases)-left)
 			}
 		}
@@ -64,36 +56,28 @@ func held(name string, leases int, length time.Duration, start func(*starter) *d
 	})}
 }
 
-func prepareKeep(t task) (job, error) {
-	l, err := t.openWarm()
-	if err != nil {
-		return nil, err
-	}
+func prepareKeep(t task) job {
+	l := t.openWarm()
 	leases := make([]kept, t.Count)
 	before := memoryNow()
-	err = inParallel(inFlight, t.Count, func(i int) (err error) {
+	check(inParallel(inFlight, t.Count, func(i int) (err error) {
 		leases[i], err = l.(keeper).keep(fmt.Sprintf("held:%d", i))
 		return err
-	})
+	}))
 	each := memoryNow().since(before, t.Count)
-	return func(float64) (result, error) {
-		r := result{Figures: report.Sample{"bytes/lease": each.heap + each.stacks, "goroutines/lease": each.goroutines}}
+	return func(float64) result {
+		end := time.Now().Add(t.Duration)
 		if one, ok := l.(*singles); ok { // its leases do not renew themselves
-			for end := time.Now().Add(t.Duration); time.Now().Before(end); {
+			for time.Now().Before(end) {
 				next := time.Now().Add(t.Lease / 3)
-				if err := one.renew(leases); err != nil {
-					return r, err
-				}
+				check(one.renew(leases))
 				time.Sleep(time.Until(next))
 			}
-			return r, nil
 		}
-		time.Sleep(t.Duration)
+		time.Sleep(time.Until(end))
 		for _, l := range leases {
-			if err := l.Err(); err != nil {
-				return r, err
-			}
+			check(l.Err())
 		}
-		return r, nil
-	}, err
+		return result{Figures: report.Sample{"bytes/lease": each.heap + each.stacks, "goroutines/lease": each.goroutines}}
+	}
 }

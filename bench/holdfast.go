@@ -28,50 +28,34 @@ type anyKind interface {
 }
 
 // newOurs makes a locker of one lock kind for a task.
-type newOurs func(clients []rueidis.Client, t task, lease holdfast.Option) (anyKind, error)
+type newOurs func(clients []rueidis.Client, t task, lease holdfast.Option) anyKind
 
 // newOf makes one on one Redis, with the New of its package.
 func newOf[L anyKind](open func(rueidis.Client, ...holdfast.Option) (L, error), opts ...holdfast.Option) newOurs {
-	return func(clients []rueidis.Client, _ task, lease holdfast.Option) (anyKind, error) {
-		return open(clients[0], append(opts, lease)...)
+	return func(clients []rueidis.Client, _ task, lease holdfast.Option) anyKind {
+		return must(open(clients[0], append(opts, lease)...))
 	}
-}
-
-// readWrite is the Locker of writers with that of readers.
-type readWrite struct {
-	anyKind
-	readers holdfast.Locker
-}
-
-func newReadWrite(clients []rueidis.Client, _ task, lease holdfast.Option) (anyKind, error) {
-	l, err := rwlock.New(clients[0], lease)
-	if err != nil {
-		return nil, err
-	}
-	return readWrite{l, l.RLocker()}, nil
 }
 
 // newSemaphore makes one with as many permits as the task has room.
-func newSemaphore(clients []rueidis.Client, t task, lease holdfast.Option) (anyKind, error) {
-	return semaphore.New(clients[0], int(t.room()), lease)
+func newSemaphore(clients []rueidis.Client, t task, lease holdfast.Option) anyKind {
+	return must(semaphore.New(clients[0], int(t.room()), lease))
 }
 
 // newMultilock makes no call.
-func newMultilock(clients []rueidis.Client, _ task, lease holdfast.Option) (anyKind, error) {
-	return multilock.New(clients, lease)
+func newMultilock(clients []rueidis.Client, _ task, lease holdfast.Option) anyKind {
+	return must(multilock.New(clients, lease))
 }
 
 // newMultilockWithVotes also gives fresh nodes their vote.
-func newMultilockWithVotes(clients []rueidis.Client, _ task, lease holdfast.Option) (anyKind, error) {
-	l, err := multilock.New(clients, lease)
-	if err != nil {
-		return nil, err
-	}
-	return l, l.DeclareNothingHeld(always)
+func newMultilockWithVotes(clients []rueidis.Client, _ task, lease holdfast.Option) anyKind {
+	l := must(multilock.New(clients, lease))
+	check(l.DeclareNothingHeld(always))
+	return l
 }
 
 func oursLibrary(open newOurs) *library {
-	return &library{inner: ourCommands, open: func(t task) (locker, error) { return openOurs(t, open) }}
+	return &library{inner: ourCommands, open: func(t task) locker { return openOurs(t, open) }}
 }
 
 // ours is a locker of any kind with its clients.
@@ -81,23 +65,17 @@ type ours struct {
 	readers holdfast.Locker // locker, unless that is only for writers
 }
 
-func openOurs(t task, open newOurs) (_ locker, err error) {
+func openOurs(t task, open newOurs) *ours {
 	l := &ours{}
 	for _, opt := range t.clients() {
-		client, err := rueidis.NewClient(opt)
-		if err != nil {
-			return nil, err
-		}
-		l.clients = append(l.clients, client)
+		l.clients = append(l.clients, must(rueidis.NewClient(opt)))
 	}
-	if l.locker, err = open(l.clients, t, holdfast.WithLease(t.lease())); err != nil {
-		return nil, err
-	}
+	l.locker = open(l.clients, t, holdfast.WithLease(t.lease()))
 	l.readers = l.locker
-	if rw, ok := l.locker.(readWrite); ok {
-		l.readers = rw.readers
+	if rw, ok := l.locker.(*rwlock.Locker); ok {
+		l.readers = rw.RLocker()
 	}
-	return l, nil
+	return l
 }
 
 func (l *ours) cycle(key string) func(func()) error { return cycleOf(l.locker, key) }

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/rlock"
+	"github.com/holdfast-go/holdfast/rwlock"
 )
 
 // locker is one client of a library, or of a floor.
@@ -56,7 +57,7 @@ type kept interface {
 type library struct {
 	// open connects. A lease lasts as long as the task says. It is renewed every third of
 	// that if the library renews at all.
-	open func(task) (locker, error)
+	open func(task) locker
 	// java is the kind of Redisson's lock, which the Java program opens.
 	java string
 	// inner are the commands that its scripts call and that its clients never send themselves.
@@ -81,7 +82,7 @@ var libraries = map[string]*library{
 	"fair, no handover":   oursLibrary(newOf(fair.New, holdfast.WithLocalHandover(0))),
 	"multilock":           oursLibrary(newMultilockWithVotes),
 	"semaphore":           oursLibrary(newSemaphore),
-	"rwlock":              oursLibrary(newReadWrite),
+	"rwlock":              oursLibrary(newOf(rwlock.New)),
 
 	"floor":              {open: openFloor, inner: ourCommands},
 	"floor of SET":       {open: openSetFloor, inner: []string{"get", "del"}},
@@ -119,7 +120,7 @@ func unlessRefused(err, refused error) (got bool, _ error) {
 }
 
 // hold has a locker hold key in a goroutine until unlock is called.
-func hold(l locker, key string) (unlock func() error, err error) {
+func hold(l locker, key string) (unlock func() error) {
 	has, free, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
 		done <- l.cycle(key)(func() {
@@ -129,11 +130,11 @@ func hold(l locker, key string) (unlock func() error, err error) {
 	}()
 	select {
 	case <-has:
-		return func() error {
-			close(free)
-			return <-done
-		}, nil
 	case err := <-done:
-		return nil, err
+		check(err)
+	}
+	return func() error {
+		close(free)
+		return <-done
 	}
 }

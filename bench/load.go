@@ -236,78 +236,52 @@ func (r *loadRun) section(mine *tally, asked time.Time, share int64) {
 	}
 }
 
-func prepareLoad(t task) (job, error) {
+func prepareLoad(t task) job {
 	w := load{task: t, gaps: t.Hot && t.Processes > 1 && t.Shared == 0}
 	if t.Inside != "" {
-		var err error
-		if w.inside, err = mapCount(t.Inside); err != nil {
-			return nil, err
-		}
+		w.inside = mapCount(t.Inside)
 	}
 	if t.Try {
-		holding, err := t.open()
-		if err == nil {
-			_, err = hold(holding, tried)
-		}
-		if err != nil {
-			return nil, err
-		}
+		hold(t.open(), tried)
 	}
-	l, err := t.openWarm()
-	if _, once := l.(ender); err == nil && t.Warm > 0 && !once {
-		_, err = w.run(l, t.Warm) // opens all connections
+	l := t.openWarm()
+	if _, once := l.(ender); t.Warm > 0 && !once {
+		must(w.run(l, t.Warm)) // opens all connections
 	}
-	return func(float64) (result, error) { return w.measure(l) }, err
+	return func(float64) result { return w.measure(l) }
 }
 
 // measure works for the task's time. Where a handover may be quicker than a look at the
 // clock, as with one key and empty sections in one process, a second, shorter run gives the
 // waits.
-func (w load) measure(l locker) (result, error) {
+func (w load) measure(l locker) result {
 	w.blind = w.Hot && w.Section == 0 && !w.gaps && w.Shared == 0
-	t, err := w.run(l, w.Duration)
-	if err != nil {
-		return result{}, err
-	}
+	t := must(w.run(l, w.Duration))
 	t.Allocated, t.Section = t.All-t.led, t.held/time.Duration(max(t.Cycles, 1))
 	if _, once := l.(ender); w.blind && !once { // of one that runs once, the waits stay unknown
 		w.blind = false
-		timed, err := w.run(l, w.Duration/2)
-		if err != nil {
-			return result{}, err
-		}
+		timed := must(w.run(l, w.Duration/2))
 		t.All, t.Waits = t.All+timed.All, timed.Waits
 	}
-	return t.result, nil
+	return t.result
 }
 
 // insideSize is the size of a number that processes share, in bytes.
 const insideSize = 8
 
 // insideFile makes a file in which processes count the sections that have begun and not ended.
-func insideFile() (path string, err error) {
-	dir, err := filesDir()
-	if err != nil {
-		return "", err
-	}
-	f, err := os.CreateTemp(dir, "inside-")
-	if err != nil {
-		return "", err
-	}
-	return f.Name(), errors.Join(f.Truncate(insideSize), f.Close())
+func insideFile() (path string) {
+	f := must(os.CreateTemp(must(filesDir()), "inside-"))
+	check(errors.Join(f.Truncate(insideSize), f.Close()))
+	return f.Name()
 }
 
 // mapCount maps the number in a file, which processes share until they end.
-func mapCount(path string) (*atomic.Int64, error) {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return nil, err
-	}
+func mapCount(path string) *atomic.Int64 {
+	f := must(os.OpenFile(path, os.O_RDWR, 0))
 	mapped, err := syscall.Mmap(int(f.Fd()), 0, insideSize, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return nil, err
-	}
-	return (*atomic.Int64)(unsafe.Pointer(&mapped[0])), nil // a mapping begins with a page, so it is aligned
+	check(errors.Join(err, f.Close()))
+	return (*atomic.Int64)(unsafe.Pointer(&mapped[0])) // a mapping begins with a page, so it is aligned
 }
 
 // inParallel calls f for each of n items, some at a time, until a call fails.

@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
@@ -63,13 +62,10 @@ func TestBrokenExclusionIsFound(t *testing.T) {
 // Of a kind whose readers have a locker of their own, cycles that share the key use that.
 func TestReadersHaveTheirLocker(t *testing.T) {
 	s := emptyServer(t)
-	l, err := openOurs(task{Addrs: s.addrs()}, func(clients []rueidis.Client, _ task, lease holdfast.Option) (anyKind, error) {
-		l, err := rlock.New(clients[0], lease)
-		return readWrite{l, noReaders{}}, err
-	})
-	require.NoError(t, err)
+	l := openOurs(task{Addrs: s.addrs()}, newOf(rlock.New))
 	defer l.close()
-	_, err = load{task: task{Goroutines: 1, Hot: true, Shared: 100}}.run(l, time.Minute)
+	l.readers = noReaders{}
+	_, err := load{task: task{Goroutines: 1, Hot: true, Shared: 100}}.run(l, time.Minute)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	_, err = load{task: task{Goroutines: 1, Hot: true}}.run(l, time.Millisecond)
 	require.NoError(t, err)

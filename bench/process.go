@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"os/exec"
 	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/prometheus/procfs"
 
 	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 )
@@ -85,29 +86,19 @@ type daemon struct {
 
 func (d *daemon) addrs() []string { return []string{d.addr} }
 
-func (d *daemon) mark() error {
-	d.used = d.cpu()
-	return nil
-}
+func (d *daemon) mark() { d.used = d.cpu() }
 
-func (d *daemon) spent() (spent, error) { return spent{cpu: d.cpu() - d.used}, nil }
+func (d *daemon) spent() spent { return spent{cpu: d.cpu() - d.used} }
 
 // cpu returns the processor time that the server has used, in seconds. Outside Linux it is
 // unknown (NaN).
 func (d *daemon) cpu() float64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", d.cmd.Process.Pid))
-	_, rest, _ := strings.Cut(string(text), ") ") // the name may have spaces
-	fields := strings.Fields(rest)
-	if err != nil || len(fields) < 13 {
-		return math.NaN()
+	if p, err := procfs.NewProc(d.cmd.Process.Pid); err == nil {
+		if stat, err := p.Stat(); err == nil {
+			return stat.CPUTime()
+		}
 	}
-	user, err := strconv.ParseFloat(fields[11], 64)
-	system, err2 := strconv.ParseFloat(fields[12], 64)
-	if err != nil || err2 != nil {
-		return math.NaN()
-	}
-	const ticks = 100 // a second, on every Linux that Go knows
-	return (user + system) / ticks
+	return math.NaN()
 }
 
 // daemons guards the running servers of all libraries.
@@ -129,21 +120,18 @@ func (l *library) start(s *starter) *daemon {
 	d := &daemon{starter: s, addr: "127.0.0.1:" + freePort(s)}
 	d.process = &process{cmd: l.server(s, d.addr)}
 	d.cmd.Stdout, d.cmd.Stderr = &d.log, &d.log
-	if err := d.launch(); err != nil {
-		s.Fatal(err)
-	}
+	check(d.launch())
 	s.Cleanup(d.kill)
 	for limit := time.Now().Add(2 * patience); ; time.Sleep(5 * time.Millisecond) {
 		err := l.ready(d.addr)
-		if err == nil {
+		switch {
+		case err == nil:
 			return d
-		}
-		if d.ended() {
-			s.Fatal(d.withLog(errEnded))
-		}
-		if time.Now().After(limit) {
+		case d.ended():
+			check(d.withLog(errEnded))
+		case time.Now().After(limit):
 			d.kill()
-			s.Fatal(d.withLog(err))
+			check(d.withLog(err))
 		}
 	}
 }

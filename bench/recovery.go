@@ -55,34 +55,21 @@ func (b breakage) workload(libraries ...string) workload {
 // processes have other places.
 const holderPlace = -1
 
-func (b breakage) run(st store, library string) (time.Duration, error) {
+func (b breakage) run(st store, library string) (waited time.Duration, err error) {
+	defer caught(&err)
 	t := task{
 		Role: "hold", Addrs: st.addrs(), Library: library, Hot: true, Lease: b.lease, Election: b.election,
 		Duration: b.lease + patience, Process: holderPlace, Processes: 1, Goroutines: 1,
 	}
 	asked := time.Now()
-	holding, err := startWorker(t)
-	if err != nil {
-		return 0, err
-	}
-	defer leave(holding)
-	asking := make([]*worker, b.waiting)
-	for i := range asking {
-		t.Role, t.Process = "ask", i
-		if asking[i], err = startWorker(t); err != nil {
-			return 0, err
-		}
-		defer leave(asking[i])
-	}
+	holding := must(startWorker(t))
+	defer crew{holding}.end()
+	t.Role = "ask"
+	asking := must(fleetOf(b.waiting, 1).start(st, t))
+	defer asking.end()
 	time.Sleep(time.Until(asked.Add(b.after)))
-	begun, err := b.happen(st, library, holding)
-	if err != nil {
-		return 0, err
-	}
-	results, err := together(asking, 0)
-	if err != nil {
-		return 0, err
-	}
+	begun := must(b.happen(st, library, holding))
+	results := must(asking.together(0))
 	first := slices.MinFunc(results, func(x, y result) int { return cmp.Compare(x.At, y.At) })
 	return b.waited(asked, begun, time.Unix(0, first.At))
 }
@@ -97,11 +84,6 @@ func (b breakage) waited(asked, begun, had time.Time) (time.Duration, error) {
 		return 0, fmt.Errorf("%w: the waiter had the key %v before it was free", errBroken, begun.Sub(had))
 	}
 	return 0, fmt.Errorf("the waiter had the key %v before it was free, when the lease may have ended", begun.Sub(had))
-}
-
-func leave(w *worker) {
-	w.release()
-	w.end()
 }
 
 // kill kills the process that holds the key.
@@ -138,40 +120,34 @@ func restart(st store, _ string, _ *worker) (time.Time, error) {
 	return time.Now(), err
 }
 
-func prepareHold(t task) (job, error) {
-	l, err := t.open()
-	if err != nil {
-		return nil, err
-	}
-	unlock, err := hold(l, hotKey)
-	return func(float64) (result, error) {
+func prepareHold(t task) job {
+	unlock := hold(t.open(), hotKey)
+	return func(float64) result {
 		released := time.Now()
-		return result{At: released.UnixNano()}, unlock()
-	}, err
+		check(unlock())
+		return result{At: released.UnixNano()}
+	}
 }
 
 // prepareAsk returns when the waiter certainly waits.
-func prepareAsk(t task) (job, error) {
-	l, err := t.open()
-	if err != nil {
-		return nil, err
-	}
+func prepareAsk(t task) job {
 	had, failed := make(chan time.Time, 1), make(chan error, 1) // one of them gets a value
-	cycle := l.cycle(hotKey)
+	cycle := t.open().cycle(hotKey)
 	go func() {
 		if err := cycle(func() { had <- time.Now() }); err != nil {
 			failed <- err
 		}
 	}()
 	time.Sleep(settleTime)
-	return func(float64) (result, error) {
+	return func(float64) (r result) {
 		select {
 		case at := <-had:
-			return result{At: at.UnixNano()}, nil
+			r.At = at.UnixNano()
 		case err := <-failed:
-			return result{}, fmt.Errorf("the waiter gave up: %w", err)
+			check(fmt.Errorf("the waiter gave up: %w", err))
 		case <-time.After(t.Duration):
-			return result{}, errStuck
+			check(errStuck)
 		}
-	}, nil
+		return r
+	}
 }

@@ -46,7 +46,7 @@ type noVotes struct{ anybody }
 const noVotesName = "no votes"
 
 func init() {
-	libraries[noVotesName] = &library{open: func(task) (locker, error) { return noVotes{}, nil }}
+	libraries[noVotesName] = &library{open: func(task) locker { return noVotes{} }}
 }
 
 func (noVotes) campaign(group string) func(func()) error { return failing{}.cycle(group) }

@@ -22,10 +22,10 @@ type redislocker struct {
 	cancel context.CancelFunc
 }
 
-func openRedislock(t task) (locker, error) {
+func openRedislock(t task) locker {
 	client := redis.NewClient(&redis.Options{Addr: t.Addrs[0], PoolSize: inFlight})
 	ctx, cancel := context.WithTimeout(always, 24*time.Hour)
-	return &redislocker{client, redislock.New(client), t.lease(), ctx, cancel}, nil
+	return &redislocker{client, redislock.New(client), t.lease(), ctx, cancel}
 }
 
 func (l *redislocker) cycle(key string) func(func()) error {

@@ -51,22 +51,19 @@ var javaWorkers = make(map[int]*worker)
 var javaWarm = 3 * time.Second
 
 // javaWorker returns the process of a place, a new one if it has ended.
-func javaWorker(place int) (*worker, error) {
+func javaWorker(place int) (_ *worker, err error) {
+	defer caught(&err)
 	if w, ok := javaWorkers[place]; ok {
 		if !w.ended() {
 			return w, nil
 		}
 		w.stop()
 	}
-	if err := buildJava(); err != nil {
-		return nil, err
-	}
-	w, err := startJava()
-	if err == nil {
-		w.warm = make(map[string]bool)
-		javaWorkers[place] = w
-	}
-	return w, err
+	check(buildJava())
+	w := must(startJava())
+	w.warm = make(map[string]bool)
+	javaWorkers[place] = w
+	return w, nil
 }
 
 // startJava starts the Java program, which has been built.

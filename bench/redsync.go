@@ -15,7 +15,7 @@ import (
 	"github.com/redis/rueidis/rueidiscompat"
 )
 
-func redsyncLibrary(open func(task) (locker, error)) *library {
+func redsyncLibrary(open func(task) locker) *library {
 	return &library{open: open, inner: []string{"get", "del"}}
 }
 
@@ -30,38 +30,32 @@ type redsyncer struct {
 // openRedsync has one connection to each node, which all goroutines share. The first call on a
 // further one would open it, and if redsync ended that call, all that wait for the connection
 // would fail.
-func openRedsync(t task) (locker, error) {
-	return openRedsyncOver(t, true, func(one rueidis.ClientOption) (redsyncredis.Pool, func(), error) {
+func openRedsync(t task) locker {
+	return openRedsyncOver(t, true, func(one rueidis.ClientOption) (redsyncredis.Pool, func()) {
 		one.PipelineMultiplex = -1
-		client, err := rueidis.NewClient(one)
-		if err != nil {
-			return nil, nil, err
-		}
-		return redsyncrueidis.NewPool(rueidiscompat.NewAdapter(client)), client.Close, nil
+		client := must(rueidis.NewClient(one))
+		return redsyncrueidis.NewPool(rueidiscompat.NewAdapter(client)), client.Close
 	})
 }
 
 // openRedsyncGoRedis is redsync with the client and the settings of its README. The client may
 // open as many connections to each node as there are goroutines, so that none waits for one.
-func openRedsyncGoRedis(t task) (locker, error) {
-	return openRedsyncOver(t, false, func(one rueidis.ClientOption) (redsyncredis.Pool, func(), error) {
+func openRedsyncGoRedis(t task) locker {
+	return openRedsyncOver(t, false, func(one rueidis.ClientOption) (redsyncredis.Pool, func()) {
 		client := redis.NewClient(&redis.Options{Addr: one.InitAddress[0], PoolSize: inFlight})
-		return goredis.NewPool(client), func() { _ = client.Close() }, nil
+		return goredis.NewPool(client), func() { _ = client.Close() }
 	})
 }
 
-func openRedsyncOver(t task, failFast bool, open func(rueidis.ClientOption) (redsyncredis.Pool, func(), error)) (locker, error) {
+func openRedsyncOver(t task, failFast bool, open func(rueidis.ClientOption) (redsyncredis.Pool, func())) locker {
 	l := &redsyncer{lease: t.lease(), failFast: failFast}
 	var pools []redsyncredis.Pool
 	for _, one := range t.clients() {
-		pool, end, err := open(one)
-		if err != nil {
-			return nil, err
-		}
+		pool, end := open(one)
 		l.ends, pools = append(l.ends, end), append(pools, pool)
 	}
 	l.sync = redsync.New(pools...)
-	return l, nil
+	return l
 }
 
 // mutex is what one call locks.

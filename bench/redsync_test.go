@@ -12,10 +12,8 @@ import (
 // its scripts.
 func TestRedsyncByRueidis(t *testing.T) {
 	s := emptyServer(t)
-	opened, err := openRedsync(task{Addrs: s.addrs(), Lease: time.Minute})
-	require.NoError(t, err)
-	defer opened.close()
-	l := opened.(*redsyncer)
+	l := openRedsync(task{Addrs: s.addrs(), Lease: time.Minute}).(*redsyncer)
+	defer l.close()
 
 	m := l.mutex("key")
 	require.NoError(t, m.Lock())

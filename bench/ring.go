@@ -52,12 +52,9 @@ type ring struct {
 
 // openRing subscribes before it returns, so that no message is lost once all processes have
 // returned.
-func openRing(queue bool) func(task) (locker, error) {
-	return func(at task) (locker, error) {
-		f, err := newFloor(at, ringPass, ringQueuePass, ringQueueEnter)
-		if err != nil {
-			return nil, err
-		}
+func openRing(queue bool) func(task) locker {
+	return func(at task) locker {
+		f := newFloor(at, ringPass, ringQueuePass, ringQueueEnter)
 		r := &ring{floor: f, at: at, queue: queue, ended: make(chan struct{})}
 		for range at.Goroutines {
 			r.turns = append(r.turns, make(chan struct{}, 1))
@@ -67,7 +64,8 @@ func openRing(queue bool) func(task) (locker, error) {
 		}
 		r.heard, _ = r.client.Dedicate()
 		r.heard.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: r.hear})
-		return r, r.heard.Do(always, r.heard.B().Subscribe().Channel(ringChannel(at.Process)).Build()).Error()
+		check(r.heard.Do(always, r.heard.B().Subscribe().Channel(ringChannel(at.Process)).Build()).Error())
+		return r
 	}
 }
 

@@ -21,15 +21,14 @@ func testRing(t *testing.T, queue bool) {
 
 	var rings []*ring
 	for p := range count {
-		r, err := openRing(queue)(task{Addrs: s.addrs(), Process: p, Processes: count, Goroutines: goroutines})
-		require.NoError(t, err)
+		r := openRing(queue)(task{Addrs: s.addrs(), Process: p, Processes: count, Goroutines: goroutines})
 		defer r.close()
 		rings = append(rings, r.(*ring))
 	}
 	var visits []int // guarded by the token
 	var group sync.WaitGroup
 	errs := make(chan error, count*goroutines)
-	did, err := during(s, func() error {
+	did := during(s, func() {
 		for i := range count * goroutines {
 			cycle := rings[i%count].cycle("hot")
 			group.Go(func() {
@@ -40,9 +39,8 @@ func testRing(t *testing.T, queue bool) {
 				}
 			})
 		}
-		return finish(0, &group)
+		require.NoError(t, finish(0, &group))
 	})
-	require.NoError(t, err)
 	require.Empty(t, errs)
 	for i, visitor := range visits {
 		require.Equal(t, i%(count*goroutines), visitor, "visit %d", i)
@@ -62,8 +60,7 @@ func testRing(t *testing.T, queue bool) {
 func TestRingEnds(t *testing.T) {
 	s := emptyServer(t)
 	for name, end := range map[string]func(*ring){"over": (*ring).over, "close": (*ring).close} {
-		r, err := openRing(false)(task{Addrs: s.addrs(), Process: 1, Processes: 2, Goroutines: 1}) // where the token does not begin
-		require.NoError(t, err)
+		r := openRing(false)(task{Addrs: s.addrs(), Process: 1, Processes: 2, Goroutines: 1}) // where the token does not begin
 		defer r.close()
 		waited := make(chan error)
 		cycle := r.cycle("hot")

@@ -11,16 +11,15 @@ var rueidislockLibrary = &library{open: openRueidislock, inner: []string{"set", 
 
 type rueidislocker struct{ rueidislock.Locker }
 
-func openRueidislock(t task) (locker, error) {
-	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
+func openRueidislock(t task) locker {
+	return rueidislocker{must(rueidislock.NewLocker(rueidislock.LockerOption{
 		ClientOption:   rueidis.ClientOption{InitAddress: t.Addrs, Sentinel: rueidis.SentinelOption{MasterSet: t.Set}},
 		KeyMajority:    1,
 		NoLoopTracking: true,
 		TryNextAfter:   time.Second, // at 20 ms, its default, a slow reply may leave a waiter asleep
 		KeyValidity:    t.lease(),
 		ExtendInterval: t.lease() / 3,
-	})
-	return rueidislocker{l}, err
+	}))}
 }
 
 func (l rueidislocker) cycle(key string) func(func()) error {

@@ -37,20 +37,15 @@ func sale(libraries ...string) workload {
 }
 
 // sell raises the rate. Each lasts for half of d.
-func sell(st store, library string, d time.Duration) (report.Sample, error) {
-	workers, end, err := fleet{1}.start(st, task{Role: "sale", Library: library, Duration: d / 2})
-	defer end()
-	if err != nil {
-		return nil, err
-	}
+func sell(st store, library string, d time.Duration) (got report.Sample, err error) {
+	defer caught(&err)
+	workers := must(fleet{1}.start(st, task{Role: "sale", Library: library, Duration: d / 2}))
+	defer workers.end()
 	var all []result
 	rates, highest := report.Sample{"cycles/s": 0}, newWaits()
-	did, err := during(st, func() error {
+	did := during(st, func() {
 		for rate := float64(saleFirst); rate < saleLast; rate *= saleGrowth {
-			results, err := together(workers, rate)
-			if err != nil {
-				return err
-			}
+			results := must(workers.together(rate))
 			all = append(all, results...)
 			waits := waitsOf(results)
 			p99 := float64(waits.ValueAtQuantile(99)) / 1e6
@@ -58,26 +53,22 @@ func sell(st store, library string, d time.Duration) (report.Sample, error) {
 				rates["p99 ms at the first rate"] = p99
 			}
 			if results[0].Figures[waitLeft] > 0 || p99 > ms(saleLimit) {
-				return nil
+				return
 			}
 			rates["cycles/s"], highest = rate, waits
 		}
-		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	got := costs(all, highest, did, library)
+	got = costs(all, highest, did, library)
 	maps.Copy(got, rates)
 	return got, nil
 }
 
-func prepareSale(t task) (job, error) {
-	l, err := t.openWarm()
-	return func(rate float64) (result, error) {
+func prepareSale(t task) job {
+	l := t.openWarm()
+	return func(rate float64) result {
 		day := &saleDay{locker: l, waits: newWaits()}
 		before := allocatedSince(allocations{})
-		served, err := day.open(rate, t.Duration)
+		served := must(day.open(rate, t.Duration))
 		allocs := allocatedSince(before)
 		day.mu.Lock()
 		defer day.mu.Unlock()
@@ -87,8 +78,8 @@ func prepareSale(t task) (job, error) {
 		if !served {
 			r.Figures = report.Sample{waitLeft: float64(day.crowd.Load())}
 		}
-		return r, err
-	}, err
+		return r
+	}
 }
 
 // saleDay is one rate.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"runtime"
@@ -33,7 +32,8 @@ func waiting(name string, waiters, times int, libraries ...string) workload {
 	})}
 }
 
-func wait(st store, library string, waiters int, d time.Duration) (report.Sample, error) {
+func wait(st store, library string, waiters int, d time.Duration) (got report.Sample, err error) {
+	defer caught(&err)
 	t := task{
 		Role: "wait", Library: library, Count: waiters, Hot: true,
 		Lease: longLease, Duration: patience + time.Duration(waiters)*time.Millisecond,
@@ -41,23 +41,11 @@ func wait(st store, library string, waiters int, d time.Duration) (report.Sample
 	if l := libraries[library]; l.java != "" || l.server != nil {
 		t.Lease = 0 // they have no commands to count, or a holder that asks for such a lease itself
 	}
-	workers, end, err := fleet{1}.start(st, t)
-	defer end()
-	if err != nil {
-		return nil, err
-	}
-	before, err := during(st, func() error {
-		time.Sleep(d)
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	results, did, err := observed(st, workers)
-	if err != nil {
-		return nil, err
-	}
-	got := results[0].Figures
+	workers := must(fleet{1}.start(st, t))
+	defer workers.end()
+	before := during(st, func() { time.Sleep(d) })
+	results, did := workers.observed(st)
+	got = results[0].Figures
 	if before.calls != nil {
 		got["commands/s"] = float64(before.sent(library)) / d.Seconds()
 	}
@@ -82,19 +70,9 @@ type waitJob struct {
 	waits    *waits    // from released to having the key; guarded by mu
 }
 
-func prepareWait(t task) (job, error) {
-	j := &waitJob{task: t, waits: newWaits(), errs: make(chan error, t.Count+1)}
-	holding, err := t.open()
-	if err != nil {
-		return nil, err
-	}
-	if j.unlock, err = hold(holding, hotKey); err != nil {
-		return nil, err
-	}
-	locker, err := t.open()
-	if err != nil {
-		return nil, err
-	}
+func prepareWait(t task) job {
+	j := &waitJob{task: t, waits: newWaits(), errs: make(chan error, t.Count+1), unlock: hold(t.open(), hotKey)}
+	locker := t.open()
 	settle := settleTime
 	if libraries[t.Library].server != nil {
 		settle += time.Duration(t.Count) * 2 * time.Millisecond // each waiter is a write there
@@ -114,7 +92,7 @@ func prepareWait(t task) (job, error) {
 	j.ask(cycles[1:], settle)
 	j.each = memoryNow().since(before, t.Count)
 	runtime.KeepAlive(cycles)
-	return j.work, nil
+	return j.work
 }
 
 // ask returns when the cycles certainly wait.
@@ -134,14 +112,12 @@ func (j *waitJob) served() {
 }
 
 // work unlocks the key.
-func (j *waitJob) work(float64) (r result, err error) {
+func (j *waitJob) work(float64) (r result) {
 	before := allocatedSince(allocations{})
 	j.mu.Lock()
 	j.released = time.Now()
 	j.mu.Unlock()
-	if err := j.unlock(); err != nil {
-		return r, err
-	}
+	check(j.unlock())
 	unserved := finish(j.Duration-patience, &j.group)
 	took := time.Since(j.released)
 	r.allocations, r.All, r.Allocated = allocatedSince(before), j.Count+1, j.Count+1
@@ -153,15 +129,15 @@ func (j *waitJob) work(float64) (r result, err error) {
 	}
 	if unserved != nil {
 		r.Figures[waitLeft] = float64(j.Count + 1 - len(j.errs))
-		return r, nil
+		return r
 	}
 	r.Figures["ms to serve all"] = ms(took)
 	r.Waits = j.waits
 	close(j.errs)
-	for failed := range j.errs {
-		err = errors.Join(err, failed)
+	for err := range j.errs {
+		check(err)
 	}
-	return r, err
+	return r
 }
 
 // park starts n goroutines that do nothing until end.

@@ -61,17 +61,14 @@ func startSelf() (*worker, error) {
 	return newWorker(cmd)
 }
 
-func newWorker(cmd *exec.Cmd) (w *worker, err error) {
-	w = &worker{process: &process{cmd: cmd}}
+func newWorker(cmd *exec.Cmd) (_ *worker, err error) {
+	defer caught(&err)
+	w := &worker{process: &process{cmd: cmd}}
 	cmd.Stderr = io.MultiWriter(os.Stderr, &w.log)
-	if w.in, err = cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
+	w.in = must(cmd.StdinPipe())
 	// Not StdoutPipe: the wait for the process would close it before all is read.
 	read, write, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
+	check(err)
 	cmd.Stdout = write
 	w.pipe, w.out = read, json.NewDecoder(bufio.NewReader(read))
 	if err := errors.Join(w.launch(), write.Close()); err != nil {
@@ -83,12 +80,8 @@ func newWorker(cmd *exec.Cmd) (w *worker, err error) {
 // take gives the process a task, and returns when the process is ready to begin.
 func (w *worker) take(t task) error {
 	w.limit = t.limit()
-	text, err := json.Marshal(t)
-	if err != nil {
-		return err
-	}
-	_, _ = fmt.Fprintf(w.in, "%s\n", text) // hear reports what goes wrong
-	_, err = w.hear()
+	_ = json.NewEncoder(w.in).Encode(t) // hear reports what goes wrong
+	_, err := w.hear()
 	return err
 }
 

@@ -16,7 +16,7 @@ type anybody struct{}
 const anybodyName = "anybody"
 
 func init() {
-	libraries[anybodyName] = &library{open: func(task) (locker, error) { return anybody{}, nil }}
+	libraries[anybodyName] = &library{open: func(task) locker { return anybody{} }}
 }
 
 func (anybody) cycle(string) func(func()) error {
@@ -35,10 +35,10 @@ func TestProcessesWithoutExclusion(t *testing.T) {
 	s := emptyServer(t)
 	var err error
 	for d := 50 * time.Millisecond; d < time.Minute && err == nil; d *= 10 { // on a busy machine, one may end before the other begins
-		_, err = fleet{1, 1}.does(work{hot: true, section: time.Millisecond})(s, anybodyName, d)
+		_, err = fleet{1, 1}.does(task{Hot: true, Section: time.Millisecond})(s, anybodyName, d)
 	}
 	require.ErrorContains(t, err, errBroken.Error())
-	_, err = fleet{1, 1}.does(work{section: time.Millisecond})(s, anybodyName, 50*time.Millisecond)
+	_, err = fleet{1, 1}.does(task{Section: time.Millisecond})(s, anybodyName, 50*time.Millisecond)
 	require.NoError(t, err, "keys of their own")
 }
 
@@ -47,10 +47,8 @@ func TestJavaWithoutExclusion(t *testing.T) {
 	needRival(t, "Redisson")
 	defer stopJava()
 	s := emptyServer(t)
-	path, err := insideFile()
-	require.NoError(t, err)
-	count, err := mapCount(path)
-	require.NoError(t, err)
+	path := insideFile()
+	count := mapCount(path)
 	for _, c := range []struct {
 		library     string
 		shared      int
@@ -71,7 +69,7 @@ func TestJavaWithoutExclusion(t *testing.T) {
 		require.NoError(t, err)
 		w.begin(time.Now(), 0)
 		_, err = w.hear()
-		leave(w)
+		crew{w}.end()
 		require.ErrorContains(t, err, errBroken.Error(), c)
 	}
 }
@@ -80,10 +78,10 @@ func TestJavaWithoutExclusion(t *testing.T) {
 const endsName = "ends"
 
 func init() {
-	libraries[endsName] = &library{open: func(task) (locker, error) {
+	libraries[endsName] = &library{open: func(task) locker {
 		fmt.Fprintln(os.Stderr, "nothing works here")
 		os.Exit(3)
-		return nil, nil
+		return nil
 	}}
 }
 

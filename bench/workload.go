@@ -6,11 +6,9 @@ import (
 	"io"
 	"maps"
 	"math"
-	"os"
-	"strings"
 	"time"
 
-	"gonum.org/v1/gonum/floats"
+	"github.com/prometheus/procfs"
 
 	"github.com/holdfast-go/holdfast/bench/report"
 )
@@ -104,24 +102,16 @@ func (s subject) undisturbed(on *deployment, d time.Duration) (got report.Sample
 }
 
 // measure does the work once, on the store that the subject needs.
-func (s subject) measure(on *deployment, d time.Duration) (report.Sample, error) {
-	if err := on.empty(); err != nil {
-		return nil, err
-	}
+func (s subject) measure(on *deployment, d time.Duration) (_ report.Sample, err error) {
+	defer caught(&err)
+	check(on.empty())
 	var st store = on
 	if s.start != nil {
-		own, err := deploy(s.start)
-		if err != nil {
-			return nil, err
-		}
+		own := must(deploy(s.start))
 		defer own.stop()
 		st = own
 	} else if l := libraries[s.library]; l != nil && l.server != nil {
-		own, err := l.ownServer()
-		if err != nil {
-			return nil, err
-		}
-		st = own
+		st = must(l.ownServer())
 	}
 	return s.run(st, s.library, d)
 }
@@ -129,25 +119,18 @@ func (s subject) measure(on *deployment, d time.Duration) (report.Sample, error)
 // maxTries is how often a measurement is made at most. The last one counts.
 const maxTries = 3
 
-// processors is how their time was spent since the machine was started, in ticks, as far as
+// processors is how their time was spent since the machine was started, in seconds, as far as
 // the system says.
 type processors struct{ stolen, all float64 }
 
 // spentSoFar reads it. Tests replace it.
-var spentSoFar = func() processors {
-	text, _ := os.ReadFile("/proc/stat")
-	line, _, _ := strings.Cut(string(text), "\n")
-	return processorsOf(line)
-}
-
-// processorsOf reads the first line of /proc/stat: user, nice, system, idle, iowait, irq,
-// softirq, steal, and what is in the first two already. (proc(5))
-func processorsOf(line string) processors {
-	var t [8]float64
-	if _, err := fmt.Sscanf(line, "cpu %f %f %f %f %f %f %f %f", &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6], &t[7]); err != nil {
-		return processors{}
+var spentSoFar = func() (p processors) {
+	if fs, err := procfs.NewDefaultFS(); err == nil {
+		stat, _ := fs.Stat() // without it, all is 0
+		t := stat.CPUTotal
+		p = processors{t.Steal, t.User + t.Nice + t.System + t.Idle + t.Iowait + t.IRQ + t.SoftIRQ + t.Steal} // guests are in User and Nice
 	}
-	return processors{stolen: t[7], all: floats.Sum(t[:])}
+	return p
 }
 
 // stolenSince returns the share that was stolen; 0 where it is not known.

@@ -68,25 +68,25 @@ func workloads() []workload {
 var quick = []string{uncontended(64).name, hot(64, 0).name, processes(8, 8, 0).name}
 
 // loads is a workload whose libraries all do the same work.
-func loads(name string, libraries []string, f fleet, w work) workload {
-	return workload{name, each(libraries, nil, f.does(w))}
+func loads(name string, libraries []string, f fleet, work task) workload {
+	return workload{name, each(libraries, nil, f.does(work))}
 }
 
 // uncontended is goroutines with a key of their own each.
 func uncontended(goroutines int) workload {
 	names := append([]string{"holdfast", "floor", "floor of SET"}, rivals...)
-	return loads(fmt.Sprintf("uncontended/%d", goroutines), names, fleet{goroutines}, work{})
+	return loads(fmt.Sprintf("uncontended/%d", goroutines), names, fleet{goroutines}, task{})
 }
 
 // hot is goroutines of one process that all want one key.
 func hot(goroutines int, section time.Duration) workload {
-	return loads(fmt.Sprintf("hot/%d × %v", goroutines, section), oneKey, fleet{goroutines}, work{hot: true, section: section})
+	return loads(fmt.Sprintf("hot/%d × %v", goroutines, section), oneKey, fleet{goroutines}, task{Hot: true, Section: section})
 }
 
 // processes is a key that several processes want.
 func processes(count, goroutines int, section time.Duration) workload {
 	name := fmt.Sprintf("processes/%d × %d × %v", count, goroutines, section)
-	return loads(name, oneKey, fleetOf(count, goroutines), work{hot: true, section: section})
+	return loads(name, oneKey, fleetOf(count, goroutines), task{Hot: true, Section: section})
 }
 
 // oneHot is one process with many goroutines beside others with one or two each, compared
@@ -97,11 +97,11 @@ func oneHot(count, goroutines, hot int) workload {
 		few[i] = 1 + i%2
 	}
 	few[0] = hot
-	w := work{hot: true}
+	work := task{Hot: true}
 	return workload{fmt.Sprintf("processes/one of %d beside %d of 1 or 2", hot, count-1), []subject{
-		{"beside few", "holdfast", nil, few.does(w)},
-		{"even", "holdfast", nil, fleetOf(count, goroutines).does(w)},
-		{"alone", "holdfast", nil, fleet{hot}.does(w)},
+		{"beside few", "holdfast", nil, few.does(work)},
+		{"even", "holdfast", nil, fleetOf(count, goroutines).does(work)},
+		{"alone", "holdfast", nil, fleet{hot}.does(work)},
 	}}
 }
 
@@ -109,26 +109,26 @@ func oneHot(count, goroutines, hot int) workload {
 // of it is one try.
 func tryLock(goroutines int) workload {
 	names := []string{"holdfast", "fair", "rueidislock", "redsync", "redislock", "etcd", "Redisson", "Redisson spin"}
-	return loads(fmt.Sprintf("try-lock refused/%d", goroutines), names, fleet{goroutines}, work{try: true})
+	return loads(fmt.Sprintf("try-lock refused/%d", goroutines), names, fleet{goroutines}, task{Try: true})
 }
 
 // readers is a key that processes want, of 100 cycles so many for reading.
 func readers(of100, count, goroutines int, section time.Duration) workload {
 	const all = 1 << 32 // more than there are
 	name := fmt.Sprintf("read %d %%/%d × %d × %v", of100, count, goroutines, section)
-	return loads(name, sharedReads, fleetOf(count, goroutines), work{hot: true, section: section, shared: of100, room: all})
+	return loads(name, sharedReads, fleetOf(count, goroutines), task{Hot: true, Section: section, Shared: of100, Room: all})
 }
 
 // permits is a key that processes want, and that n goroutines may have at once.
 func permits(n int64, count, goroutines int, section time.Duration) workload {
 	name := fmt.Sprintf("permits %d/%d × %d × %v", n, count, goroutines, section)
-	return loads(name, severalHolders, fleetOf(count, goroutines), work{hot: true, section: section, shared: 100, room: n})
+	return loads(name, severalHolders, fleetOf(count, goroutines), task{Hot: true, Section: section, Shared: 100, Room: n})
 }
 
 // fairUncontended is uncontended for the fair lock.
 func fairUncontended(goroutines int) workload {
 	names := append([]string{"fair", "holdfast"}, fifoRivals...)
-	return loads(fmt.Sprintf("fair/uncontended %d", goroutines), names, fleet{goroutines}, work{})
+	return loads(fmt.Sprintf("fair/uncontended %d", goroutines), names, fleet{goroutines}, task{})
 }
 
 // grants is a key that processes want, first come, first served, compared with a ring of
@@ -138,7 +138,7 @@ func grants(count, goroutines int) workload {
 	if count <= 8 { // 64 processes of a rival's would be the machine's test, not the rival's
 		names = append(names, fifoRivals...)
 	}
-	return loads(fmt.Sprintf("fair/%d × %d", count, goroutines), names, fleetOf(count, goroutines), work{hot: true})
+	return loads(fmt.Sprintf("fair/%d × %d", count, goroutines), names, fleetOf(count, goroutines), task{Hot: true})
 }
 
 // queues is one key with as many waiters as told, half of them in each of two processes,
@@ -147,12 +147,12 @@ func grants(count, goroutines int) workload {
 func queues(lengths ...int) workload {
 	w := workload{name: fmt.Sprintf("fair/queues of %d to %d", lengths[0], slices.Max(lengths))}
 	for _, n := range lengths {
-		w.subjects = append(w.subjects, subject{fmt.Sprintf("queue of %d", n), "fair, no handover", nil, fleetOf(2, n/2).does(work{hot: true})})
+		w.subjects = append(w.subjects, subject{fmt.Sprintf("queue of %d", n), "fair, no handover", nil, fleetOf(2, n/2).does(task{Hot: true})})
 	}
 	return w
 }
 
 // quorumUncontended is uncontended on five masters.
 func quorumUncontended(goroutines int) workload {
-	return workload{fmt.Sprintf("quorum/uncontended %d", goroutines), each(onQuorum, quorum, fleet{goroutines}.does(work{}))}
+	return workload{fmt.Sprintf("quorum/uncontended %d", goroutines), each(onQuorum, quorum, fleet{goroutines}.does(task{}))}
 }

@@ -33,18 +33,14 @@ func zookeeperServer(s *starter, addr string) *exec.Cmd {
 	config := filepath.Join(dir, "zoo.cfg")
 	text := fmt.Sprintf("tickTime=2000\ndataDir=%s\nclientPort=%s\nclientPortAddress=%s\nmaxClientCnxns=0\nadmin.enableServer=false\n",
 		filepath.Join(dir, "data"), port, host)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		s.Fatal(err)
-	}
+	check(os.WriteFile(config, []byte(text), 0o600))
 	return exec.Command("java", "-Xms512m", "-Xmx512m", "-Dzookeeper.forceSync=no", "-Dzookeeper.jmx.log4j.disable=true",
 		"-cp", zookeeperJar, "org.apache.zookeeper.server.quorum.QuorumPeerMain", config)
 }
 
-func zookeeperReady(addr string) error {
-	l, err := openZookeeper(task{Addrs: []string{addr}})
-	if err != nil {
-		return err
-	}
+func zookeeperReady(addr string) (err error) {
+	defer caught(&err)
+	l := openZookeeper(task{Addrs: []string{addr}})
 	defer l.close()
 	_, _, err = l.(*zookeeper).conn.Children("/")
 	return err
@@ -53,21 +49,19 @@ func zookeeperReady(addr string) error {
 // zookeeper is one session, which goroutines share.
 type zookeeper struct{ conn *zk.Conn }
 
-func openZookeeper(t task) (locker, error) {
+func openZookeeper(t task) locker {
 	conn, events, err := zk.Connect(t.Addrs, t.lease(), zk.WithLogger(log.New(io.Discard, "", 0)))
-	if err != nil {
-		return nil, err
-	}
+	check(err)
 	limit := time.After(5 * time.Second)
 	for {
 		select {
 		case e := <-events:
 			if e.State == zk.StateHasSession {
-				return &zookeeper{conn}, nil
+				return &zookeeper{conn}
 			}
 		case <-limit:
 			conn.Close()
-			return nil, errors.New("no session after 5s")
+			check(errors.New("no session after 5s"))
 		}
 	}
 }
