@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto/sha1"
-	"encoding/hex"
 	"fmt"
 	"strconv"
 	"time"
@@ -13,22 +12,36 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
+// script is a bare script.
+type script struct {
+	keys      int64
+	done      func(reply int64) bool // whether it has done its work
+	text, sha string
+}
+
+func newScript(keys int64, done func(int64) bool, text string) script {
+	return script{keys, done, text, fmt.Sprintf("%x", sha1.Sum([]byte(text)))}
+}
+
+func isOne(reply int64) bool { return reply == 1 }
+func isAny(int64) bool       { return true }
+
 // The least that the layout of rlock asks for: no checks, and no word of what went wrong.
-const (
-	floorAcquire = `if redis.call('EXISTS', KEYS[1], KEYS[2]) == 0 then
+var (
+	floorAcquire = newScript(2, func(left int64) bool { return left == 0 }, `if redis.call('EXISTS', KEYS[1], KEYS[2]) == 0 then
   redis.call('HSET', KEYS[1], ARGV[1], '1')
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
   return 0
 end
-return redis.call('PTTL', KEYS[1])`
-	floorRelease = `if redis.call('HDEL', KEYS[1], ARGV[1]) == 1 then
+return redis.call('PTTL', KEYS[1])`)
+	floorRelease = newScript(1, func(heard int64) bool { return heard >= 0 }, `if redis.call('HDEL', KEYS[1], ARGV[1]) == 1 then
   return redis.call('PUBLISH', ARGV[2], '0')
 end
-return -1`
-	floorRenew = `if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
+return -1`)
+	floorRenew = newScript(1, isOne, `if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
   return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 end
-return 0`
+return 0`)
 )
 
 // floor runs bare scripts as rlock runs its own: on the client's first connection, under a
@@ -44,31 +57,21 @@ const callTime = 5 * time.Second // what rlock gives a call at a lease of 30 s
 func openFloor(t task) locker { return newFloor(t) }
 
 // newFloor connects to the first node.
-func newFloor(t task, more ...string) *floor {
+func newFloor(t task, more ...script) *floor {
 	client := must(rueidis.NewClient(options(t.Addrs[0])))
-	for _, text := range append(more, floorAcquire, floorRelease, floorRenew) {
-		check(client.Do(always, client.B().ScriptLoad().Script(text).Build()).Error())
+	for _, s := range append(more, floorAcquire, floorRelease, floorRenew) {
+		check(client.Do(always, client.B().ScriptLoad().Script(s.text).Build()).Error())
 	}
 	lease := strconv.FormatInt(t.lease().Milliseconds(), 10)
 	return &floor{client: client, lease: lease, bounds: calls.Bounds{Base: always, Timeout: callTime}}
-}
-
-// The scripts as Redis knows them.
-var acquireSHA, releaseSHA, renewSHA = sha(floorAcquire), sha(floorRelease), sha(floorRenew)
-
-func sha(text string) string {
-	sum := sha1.Sum([]byte(text))
-	return hex.EncodeToString(sum[:])
 }
 
 // setFloor is the least that a lock costs if it is a string and its release wakes nobody: SET
 // NX PX, and a script that compares and deletes.
 type setFloor struct{ *floor }
 
-const setRelease = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
-return 0`
-
-var setReleaseSHA = sha(setRelease)
+var setRelease = newScript(1, isOne, `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
+return 0`)
 
 func openSetFloor(t task) locker { return setFloor{newFloor(t, setRelease)} }
 
@@ -80,11 +83,7 @@ func (f setFloor) cycle(key string) func(func()) error {
 			return fmt.Errorf("floor of SET: %s: %w", k.key, err)
 		}
 		inside()
-		deleted, err := f.call(setReleaseSHA, 1, k.key, k.owner)
-		if err == nil && deleted != 1 {
-			err = fmt.Errorf("floor of SET: %s was lost", k.key)
-		}
-		return err
+		return f.call(setRelease, k.key, k.owner)
 	}
 }
 
@@ -105,26 +104,23 @@ func (f *floor) cycle(key string) func(func()) error {
 			return err
 		}
 		inside()
-		heard, err := f.call(releaseSHA, 1, k.key, k.owner, k.channel)
-		if err == nil && heard < 0 {
-			err = fmt.Errorf("floor: %s was lost", k.key)
-		}
-		return err
+		return f.call(floorRelease, k.key, k.owner, k.channel)
 	}
 }
 
 // acquire takes a key that is free.
 func (f *floor) acquire(k floorKey) error {
-	left, err := f.call(acquireSHA, 2, k.key, k.tombstone, k.owner, f.lease)
-	if err == nil && left != 0 {
-		err = fmt.Errorf("floor: %s is not free", k.key)
-	}
-	return err
+	return f.call(floorAcquire, k.key, k.tombstone, k.owner, f.lease)
 }
 
-func (f *floor) call(script string, keys int64, args ...string) (int64, error) {
-	cmd := f.client.B().Evalsha().Sha1(script).Numkeys(keys).Arg(args...).Build()
-	return f.client.Do(f.bounds.Context(), cmd).AsInt64()
+// call runs a script, which must do its work.
+func (f *floor) call(s script, args ...string) error {
+	cmd := f.client.B().Evalsha().Sha1(s.sha).Numkeys(s.keys).Arg(args...).Build()
+	reply, err := f.client.Do(f.bounds.Context(), cmd).AsInt64()
+	if err == nil && !s.done(reply) {
+		err = fmt.Errorf("a bare script replied %d for %s: the lock was lost or not free, or nobody heard of it", reply, args[0])
+	}
+	return err
 }
 
 func (f *floor) close() { f.client.Close() }
@@ -162,11 +158,7 @@ func (s *singles) keep(key string) (kept, error) {
 func (s *singles) renew(all []kept) error {
 	return inParallel(inFlight*len(s.nodes), len(all)*len(s.nodes), func(i int) error {
 		k, f := all[i/len(s.nodes)].(floorKey), s.nodes[i%len(s.nodes)]
-		renewed, err := f.call(renewSHA, 1, k.key, k.owner, f.lease)
-		if err == nil && renewed != 1 {
-			err = fmt.Errorf("floor: %s was lost", k.key)
-		}
-		return err
+		return f.call(floorRenew, k.key, k.owner, f.lease)
 	})
 }
 

@@ -9,26 +9,27 @@ import (
 )
 
 // ringPass is all that a grant is on the ring: a message to the next.
-const ringPass = `return redis.call('PUBLISH', KEYS[1], ARGV[1])`
+var ringPass = newScript(1, isOne, `return redis.call('PUBLISH', KEYS[1], ARGV[1])`)
+
+// ringIdle is as much work, but nobody hears of it.
+var ringIdle = newScript(1, isAny, ringPass.text)
 
 // ringQueuePass and ringQueueEnter are the least that a grant also does in Redisson's
 // layout of a fair queue: the lock goes from one owner to the next, which leaves the queue; and
 // the first one enters again.
-const (
-	ringQueuePass = `
+var (
+	ringQueuePass = newScript(4, isOne, `
 redis.call('HDEL', KEYS[2], ARGV[2])
 redis.call('LPOP', KEYS[3])
 redis.call('ZREM', KEYS[4], ARGV[3])
 redis.call('HSET', KEYS[2], ARGV[3], '1')
 redis.call('PEXPIRE', KEYS[2], '30000')
-` + ringPass
-	ringQueueEnter = `
+`+ringPass.text)
+	ringQueueEnter = newScript(2, isAny, `
 redis.call('TIME')
 redis.call('RPUSH', KEYS[1], ARGV[1])
-return redis.call('ZADD', KEYS[2], '1', ARGV[1])`
+return redis.call('ZADD', KEYS[2], '1', ARGV[1])`)
 )
-
-var ringSHA, ringQueuePassSHA, ringQueueEnterSHA = sha(ringPass), sha(ringQueuePass), sha(ringQueueEnter)
 
 // ring is the floor of a grant in a strict order: a token goes round the participants,
 // each in another process than the one before, by one script call and one message for each
@@ -96,8 +97,7 @@ func (r *ring) cycle(key string) func(func()) error {
 	if key != hotKey {
 		return func(inside func()) error {
 			inside()
-			_, err := r.call(ringSHA, 1, ringNobody, "0")
-			return err
+			return r.call(ringIdle, ringNobody, "0")
 		}
 	}
 	turn := r.turns[r.joined]
@@ -105,26 +105,20 @@ func (r *ring) cycle(key string) func(func()) error {
 	next := (me + 1) % (r.at.Processes * r.at.Goroutines)
 	mine, other, channel, number := ringOwner(me), ringOwner(next), ringChannel(next%r.at.Processes), strconv.Itoa(next)
 	r.joined++
-	return func(inside func()) (err error) {
+	return func(inside func()) error {
 		select {
 		case <-turn:
 		case <-r.ended:
 			return nil
 		}
 		inside()
-		var heard int64
-		if r.queue {
-			heard, err = r.call(ringQueuePassSHA, 4, channel, ringLock, ringQueue, ringScores, number, mine, other)
-		} else {
-			heard, err = r.call(ringSHA, 1, channel, number)
+		if !r.queue {
+			return r.call(ringPass, channel, number)
 		}
-		if err == nil && heard != 1 {
-			err = fmt.Errorf("ring: %d heard of the turn of %s", heard, number)
+		if err := r.call(ringQueuePass, channel, ringLock, ringQueue, ringScores, number, mine, other); err != nil {
+			return err
 		}
-		if err == nil && r.queue {
-			_, err = r.call(ringQueueEnterSHA, 2, ringQueue, ringScores, mine)
-		}
-		return err
+		return r.call(ringQueueEnter, ringQueue, ringScores, mine)
 	}
 }
 

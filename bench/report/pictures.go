@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"image/color"
 	"math"
 	"os"
@@ -117,13 +118,9 @@ func page(file string, all []*plot.Plot) error {
 			}
 		}
 	}
-	f, err := os.Create(file)
-	if err != nil {
+	var png bytes.Buffer
+	if _, err := (vgimg.PngCanvas{Canvas: canvas}).WriteTo(&png); err != nil {
 		return err
 	}
-	if _, err := (vgimg.PngCanvas{Canvas: canvas}).WriteTo(f); err != nil {
-		_ = f.Close() // the first error says more
-		return err
-	}
-	return f.Close()
+	return os.WriteFile(file, png.Bytes(), 0o644)
 }
