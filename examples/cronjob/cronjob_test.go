@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/examples/internal/demo/demotest"
+	"github.com/holdfast-go/holdfast/internal/testing/demotest"
 	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 )
 

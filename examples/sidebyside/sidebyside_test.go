@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/examples/internal/demo/demotest"
+	"github.com/holdfast-go/holdfast/internal/testing/demotest"
 )
 
 func TestMain(m *testing.M) { demotest.Main(m, main) }
