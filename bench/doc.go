@@ -15,7 +15,8 @@
 // another one than the round before (workload.go). A fleet of processes does a subject's work
 // (fleet.go). Each process gets a task and answers with a result (worker.go on this side,
 // agent.go on the other, java/…/Agent.java for Redisson). What the process does is its role:
-// load.go, waiting.go, held.go, sale.go, recovery.go. Only far.go works in this process.
+// load.go, waiting.go, held.go, sale.go, recovery.go. Only far.go works in this process. A step
+// that fails ends the measurement (must.go).
 //
 // Package redistest starts all Redis servers (deployment.go). On a quorum, a Redis Cluster or a
 // Sentinel set, each measurement has servers of its own. process.go starts etcd and ZooKeeper.

@@ -44,7 +44,7 @@ func etcdClient(addr string) *clientv3.Client {
 type etcder struct {
 	client *clientv3.Client
 	lease  time.Duration
-	idle   chan *concurrency.Session
+	idle   chan *concurrency.Session // has room for more than are ever under way
 }
 
 func openEtcd(t task) locker {

@@ -1,8 +1,9 @@
 package main
 
-// A measurement is a row of steps, each of which can fail. After a failure the rest is not done: check and must end
-// the function that has deferred caught, and it returns the error. The prepare functions of roles, their jobs, and what
-// opens a locker leave that to their caller.
+// A measurement is a row of steps. After one that fails, the rest is not done: check and must end
+// everything up to the function that has deferred caught, which returns the error. That is where
+// work begins: a measurement, the task of a process, the start of a server. A goroutine that is
+// begun there has to hand its errors over itself.
 
 // failed is what check panics with.
 type failed struct{ error }

@@ -89,29 +89,28 @@ func (m *master) start() error {
 		return demo.StartEmbedded(m.embedded, m.addr())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() {
-		ended <- demo.Run(ctx, m.number, "-port", strconv.Itoa(*port))
-		close(ended)
-	}()
+	g, running := demo.NewGroup(ctx)
+	g.Go(func() error { return demo.Run(running, m.number, "-port", strconv.Itoa(*port)) })
 	m.kill = func() {
 		cancel()
-		for range ended { // until it is closed
-		}
+		_ = g.Wait()
 	}
-	for late := time.After(startTimeout); ; {
-		if c, err := net.Dial("tcp", m.addr()); err == nil {
-			return c.Close()
-		}
-		select {
-		case err := <-ended:
-			return fmt.Errorf("master %d did not start: %w", m.number, err)
-		case <-late:
-			m.kill()
-			return fmt.Errorf("master %d does not listen", m.number)
-		case <-time.After(5 * time.Millisecond):
-		}
+	limited, done := context.WithTimeout(running, startTimeout)
+	defer done()
+	if err := demo.Until(limited, 1, m.listening); err != nil {
+		m.kill()
+		return fmt.Errorf("master %d did not start: %w", m.number, err)
 	}
+	return nil
+}
+
+// listening returns 1 if the server listens, and else 0.
+func (m *master) listening(context.Context) (int, error) {
+	c, err := net.Dial("tcp", m.addr())
+	if err != nil {
+		return 0, nil
+	}
+	return 1, c.Close()
 }
 
 // silence keeps the connections open, but answers no call for d.
