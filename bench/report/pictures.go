@@ -25,9 +25,7 @@ func (r *Results) pictures(dir string) error {
 	for file, figure := range map[string]string{"main.png": speed, "waits.png": "lock p99 µs"} {
 		var all []*plot.Plot
 		for _, name := range shown {
-			if p, err := r.find(name).bars(figure); err != nil {
-				return err
-			} else if p != nil {
+			if p := r.find(name).bars(figure); p != nil {
 				all = append(all, p)
 			}
 		}
@@ -39,42 +37,32 @@ func (r *Results) pictures(dir string) error {
 }
 
 // bars draws a figure of all subjects, one bar below the other. It returns nil if none has it.
-func (w Workload) bars(figure string) (*plot.Plot, error) {
+func (w Workload) bars(figure string) *plot.Plot {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text = w.Name, figure
 	p.X.Min, p.X.Tick.Marker = 0, plot.TickerFunc(shortTicks)
 	var names []string
-	var labels plotter.XYLabels
+	var labels plotter.Labels
 	for _, s := range slices.Backward(w.Subjects) { // the first on top
 		v := w.medianOf(s, figure)
 		if math.IsNaN(v) {
 			continue
 		}
 		at := float64(len(names))
-		bar, err := plotter.NewBarChart(plotter.Values{v}, vg.Points(11))
-		if err != nil {
-			return nil, err
-		}
-		bar.Horizontal, bar.XMin, bar.Color, bar.LineStyle.Width = true, at, colourOf(s), 0
-		p.Add(bar)
+		p.Add(&plotter.BarChart{Values: plotter.Values{v}, Horizontal: true, XMin: at, Width: vg.Points(11), Color: colourOf(s)})
 		names = append(names, s)
 		labels.XYs = append(labels.XYs, plotter.XY{X: v, Y: at})
 		labels.Labels = append(labels.Labels, " "+number(v))
 	}
 	if len(names) == 0 {
-		return nil, nil
+		return nil
 	}
-	figures, err := plotter.NewLabels(labels)
-	if err != nil {
-		return nil, err
-	}
-	for i := range figures.TextStyle {
-		figures.TextStyle[i].YAlign, figures.TextStyle[i].Font.Size = text.YCenter, font.Points(8)
-	}
-	p.Add(figures)
+	style := text.Style{Font: font.From(plotter.DefaultFont, 8), YAlign: text.YCenter, Handler: plot.DefaultTextHandler}
+	labels.TextStyle = slices.Repeat([]text.Style{style}, len(names))
+	p.Add(&labels)
 	p.NominalY(names...)
 	p.X.Max = 1.2*p.X.Max + 1e-9 // room for the labels, and never 0
-	return p, nil
+	return p
 }
 
 func colourOf(subject string) color.Color {
