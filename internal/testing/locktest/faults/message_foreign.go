@@ -22,7 +22,6 @@ import (
 // Any user with the right to publish can send messages on the channels of locks.
 
 func init() {
-	register("F12_ForeignMessagesGrantNothing", testForeignMessages, ofOneHolder)
 	register("F12_ForgedGrantForAnAttempt", testForgedForAttempt, fairOnly)
 	register("F12_ForgedGrantByAReaderOfTheQueue", testForgedByReader, fairOnly)
 	register("F12_GrantMessageDuringUnlock", testGrantDuringUnlock, fairOnly)
@@ -32,14 +31,14 @@ func init() {
 // foreign are messages that no script sends. Some look like the grant of a waiter of the
 // client of owner: of one of its first thousand owners, from which it had no other.
 func foreign(owner, held string) (all []string) {
-	all = append(all, "", "0", "1", " ", "\x00", "\xff\xfe", "for", " for ", " for k", ":", ": for k", "a:b for k", strings.Repeat("x", 1<<20))
+	all = append(all, "", "0", "1", " ", "\x00", "\xff\xfe", "for", " for ", " for k", ":", ": for k", "a:b for k")
 	client, _, _ := strings.Cut(owner, ":")
 	grant := func(owner, rest string) { all = append(all, owner+rest+" for k") }
 	for number := range 1000 {
 		grant(fmt.Sprintf("%s:0%d", client, number), " 60000 0 0")
 	}
-	for _, owner := range []string{held, client, client + ":", client + ":0", client + ":0" + strings.Repeat("1", 30), client + ":0" + strings.Repeat("1", 1<<20)} {
-		for _, rest := range []string{"", " 60000 0 0", " 60000 1 2 03 04", " -1 0 0", " 60000 2 1", " 99999999999999999999 0 0", " 60000 0 0" + strings.Repeat(" 01", 1<<18)} {
+	for _, owner := range []string{held, client, client + ":", client + ":0", client + ":0" + strings.Repeat("1", 30)} {
+		for _, rest := range []string{"", " 60000 0 0", " 60000 1 2 03 04", " -1 0 0", " 60000 2 1", " 99999999999999999999 0 0"} {
 			grant(owner, rest)
 		}
 	}
@@ -54,54 +53,6 @@ func on(k locktest.Kind, key, owner string) []string {
 	return []string{k.Channel(key), locktest.InboxOf(key, owner), k.Channel(key) + ":" + owner}
 }
 
-// Messages that look like anything give nobody the key, take it from nobody and cost
-// nobody its place; the next release wakes the waiters.
-func testForeignMessages(t *testing.T, k locktest.Kind) {
-	o := locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: 20 * time.Second}
-	r := newHarness(t, k, o)
-	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
-	waiting := []<-chan locktest.Acquired{locktest.GoLock(r.Locker, locktest.Bounded(t), "k")}
-	r.AwaitWaiters("k", 1)
-	owner := r.queuedFirst("k")
-	for _, l := range []locktest.Locker{r.Locker, r.Locker, k.Open(t, r.Server.Client(t), o)} {
-		waiting = append(waiting, locktest.GoLock(l, locktest.Bounded(t), "k"))
-	}
-	r.AwaitWaiters("k", 2)
-	if k.Fair {
-		locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == len(waiting) })
-	}
-	places := locktest.Queued(t, r.Server, "k")
-	tried := r.counting()
-	for _, channel := range on(k, "k", owner) {
-		r.publish(r.Server.Client(t, readsMeanwhile), channel, foreign(owner, before.Owner()))
-	}
-	seen := tried("heartbeat") + 2
-	locktest.Await(t, func() bool { return k.Fair && tried("heartbeat") >= seen || !k.Fair && tried("acquire") > 0 })
-	for _, w := range waiting {
-		require.Empty(t, w, "the key is held")
-	}
-	require.NoError(t, before.Err())
-	require.Equal(t, before.Owner(), r.Owner("k"))
-	require.Zero(t, tried("give_up"))
-	require.Equal(t, places, locktest.Queued(t, r.Server, "k"))
-
-	require.NoError(t, before.Unlock(locktest.Bounded(t)))
-	served := make(chan error, len(waiting))
-	for _, w := range waiting { // in any order
-		go func() {
-			a := <-w
-			if a.Err == nil {
-				a.Err = a.Lease.Unlock(locktest.Bounded(t))
-			}
-			served <- a.Err
-		}()
-	}
-	for range waiting {
-		require.NoError(t, locktest.Within(t, served))
-	}
-	r.Tidy("k")
-}
-
 // testFlood sends 10 000 messages in a second to the waiters of a key. Meanwhile the same
 // lockers lock other keys, and wait for them.
 func testFlood(t *testing.T, k locktest.Kind) {
@@ -113,9 +64,7 @@ func testFlood(t *testing.T, k locktest.Kind) {
 	owner := r.queuedFirst("k")
 	var flood []string
 	for _, m := range foreign(owner, before.Owner()) {
-		if len(m) < 1<<10 { // of larger ones, a second has not so many
-			flood = append(flood, m, strings.Repeat("x", 1<<10))
-		}
+		flood = append(flood, m, strings.Repeat("x", 1<<10))
 	}
 	goroutines, used := runtime.NumGoroutine(), memory()
 	ctx, cancel := context.WithCancel(locktest.Bounded(t))
