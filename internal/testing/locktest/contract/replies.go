@@ -15,7 +15,6 @@ import (
 // G5: a reply lost on the wire changes nothing.
 var replyCases = []testCase{
 	{"G5_AcquireTwiceCountsOnce", servers | ofOneHolder, defaults, g5Acquire},
-	{"G5_FencedAcquireTwiceCountsOnce", servers | ofOneHolder | ofLocks, locktest.Options{Fencing: true}, g5Acquire},
 	{"G5_SingleAttemptIsUndone", servers, defaults, g5Single},
 	{"G5_EnterTwiceCountsOnce", servers, defaults, g5Enter},
 	{"G5_LeaveTwiceCountsOnce", servers, defaults, g5Leave},
