@@ -70,16 +70,12 @@ func (r *Redis) AcquireEach(ctx context.Context, f Fencing, asks []AcquireReques
 }
 
 func (r *Redis) acquireInput(in input, s sentFencing, a AcquireRequest) input {
-	in.check(checkHold(a.Owner, a.Lease))
 	in.keys, in.args = append(in.keys, a.Key, tombstone(a.Key, a.Owner)), append(in.args, a.Owner, millis(a.Lease), r.oneEntry)
 	return in.fenced(s, a.Key)
 }
 
 // runAcquire is write for an acquire, whose reply is for parse.
 func (r *Redis) runAcquire(ctx context.Context, parse parser[AcquireReply], s script, in input) (AcquireReply, error) {
-	if in.wrong != nil {
-		return AcquireReply{}, *in.wrong
-	}
 	m, shortfall, err := r.write(ctx, s, len(in.keys), append(in.keys, in.args...)...)
 	a, err := parse(m, err)
 	if err == nil && a.OK {
@@ -98,9 +94,6 @@ func (r *Redis) AcquireAll(ctx context.Context, keys, owners []string, lease tim
 	}
 	args := make([]string, 0, 3*len(keys)+2)
 	for i, key := range keys {
-		if err := checkHold(owners[i], lease); err != nil {
-			return false, err
-		}
 		if r.BySlot() && cluster.Slot(key) != cluster.Slot(keys[0]) {
 			return false, nil
 		}
@@ -135,25 +128,17 @@ type Fencing struct {
 type sentFencing struct {
 	reserve, expiry string               // "": there is no fencing
 	parse           parser[AcquireReply] // reads the reply
-	wrong           error                // why nothing is sent
 }
 
 func (f Fencing) sent() sentFencing {
-	s := sentFencing{parse: parseAcquired}
-	switch {
-	case f.Reserve < 0 || f.Reserve > 999_999_999:
-		s.wrong = refuse("fence numbers to reserve: %d is not from 0 to 999999999", f.Reserve)
-	case f.Expiry < 0 || f.Expiry%time.Millisecond != 0:
-		s.wrong = refuse("expiry of the fence counter: %v is not a whole number of milliseconds from 0", f.Expiry)
-	case f.Reserve != 0:
-		s.reserve, s.expiry, s.parse = decimal(f.Reserve), millis(f.Expiry), parseFenced
+	if f.Reserve == 0 {
+		return sentFencing{parse: parseAcquired}
 	}
-	return s
+	return sentFencing{decimal(f.Reserve), millis(f.Expiry), parseFenced}
 }
 
 // fenced adds to the input what a hold of key is sent for its fence numbers, if there are any.
 func (in input) fenced(s sentFencing, key string) input {
-	in.check(s.wrong)
 	if s.reserve != "" {
 		in.keys, in.args = append(in.keys, counter(key)), append(in.args, s.reserve, s.expiry)
 	}

@@ -31,12 +31,16 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 	const settings = "5000 6000 3600000 5 10"
 	one, two, three := []string{"k"}, []string{"k", "g"}, []string{"k", "g", "t"}
 	voted, marked, all := []string{"k", "g", marker}, []string{"k", marker}, appendFairKeys(nil, "k")
+	five, six := []string{"k", "g", "t", "w", "a"}, []string{"k", "g", "t", "w", "a", "f"} // of a read/write lock
 	stone, stones := append(slices.Clone(all), "g"), append(slices.Clone(all), "g", "h")
 	bad := []string{"", "-1", "1.5", "1e3", "0x10", " 1", "1 ", "nan", "inf", "9999999999999999999"}
 	for _, v := range bad {
 		wrong("counter expiry", acquire, three, ownA, "1000", "1", "1", v)
 		wrong("counter expiry", quorumFence, two, ownA, "1", v)
 		wrong("last fence", fairRelease, all, settings, ofA(1), v)
+		wrong("counter expiry", rwlockAcquire, six, ownA, "1000", "1", clientA, "0", "", "1", v)
+		wrong("wish", rwlockAcquire, five, ownA, "1000", "1", clientA, v, "")
+		wrong("wish", rwlockRelease, five, ownA, "c", "", clientA, v)
 		if v != "9999999999999999999" {
 			wrong("fence numbers", fairConfirm, all, settings, ofA(1), "1000", v, "0")
 			wrong("fence numbers", fairConfirm, all, settings, ofA(1), "1000", "0", v)
@@ -55,6 +59,9 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 		wrong("lease", quorumAcquire, voted, "2", ownA, v)
 		wrong("lease", r.vote.acquire, voted, "2", ownA, v)
 		wrong("reserve", acquire, three, ownA, "1000", "1", v, "0")
+		wrong("lease", rwlockAcquire, five, ownA, v, "1", clientA, "0", "")
+		wrong("lease", rwlockRenew, two, v, ownA)
+		wrong("reserve", rwlockAcquire, six, ownA, "1000", "1", clientA, "0", "", v, "0")
 		wrong("entries", setEntries, one, ownA, v)
 		wrong("entries", semaphoreSetEntries, two, ownA, v)
 		wrong("entries", rwlockSetEntries, two, ownA, v)
@@ -66,6 +73,7 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 		if v != "" {
 			wrong("last fence", release, two, ownA, "c", v)
 			wrong("last fence", *release.each, two, "2", ownA, "", v)
+			wrong("last fence", rwlockRelease, five, ownA, "c", v, clientA, "0")
 		}
 		wrong("last fence", quorumFence, two, ownA, v, "0")
 		wrong("longest lease", quorumCheck, []string{marker}, "ab", v, "3", "activate", "ab")
@@ -99,6 +107,9 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 	wrong("owners", fairEnter, stones, settings, ofA(2))
 	wrong("owners", fairLeave, all, settings)
 	wrong("owners", fairLeave, stones, settings, ofA(1))
+	wrong("owner", rwlockAcquire, five, "", "1000", "1", clientA, "0", "")
+	wrong("fencing", rwlockAcquire, six, ownA, "1000", "1", clientA, "0", writer(ofA(2)), "1", "0")
+	wrong("owner", acquireAll, two, "1000", "1", "")
 	wrong("owners", acquireAll, two, "1000", "1")
 	wrong("owners", acquireAll, three, "1000", "1", ownA)
 	wrong("owners", renew, two, "1000", ownA)
@@ -146,55 +157,83 @@ func TestDoneContextSendsNothing(t *testing.T) {
 	}
 }
 
+// Where wire itself does not check what it is given, the script does.
 func TestF8_BadArguments(t *testing.T) {
-	c, ctx := unconnected(), bounded(t)
-	n, f := c.Redis, c.fair
+	r, ctx := ofQuorum.harness(t), bounded(t)
+	c := clientOn(r.redis, r.vote)
 	refused := func(what string, errs ...error) {
 		t.Helper()
 		for i, err := range errs {
 			requireRefused(t, what, err, i)
 		}
 	}
-	hold := func(what, owner string, d time.Duration) {
+	before := state(t, r.s)
+	hold := func(what string, a AcquireRequest) {
 		t.Helper()
-		ask := []AcquireRequest{{"k", owner, d}}
-		refused(what, errOf(n.Acquire(ctx, Fencing{}, ask[0])), errOf(n.Acquire(ctx, fencingHour, ask[0])),
-			errOf(n.AcquireAll(ctx, []string{"k"}, []string{owner}, d)), n.AcquireEach(ctx, Fencing{}, ask, make([]Result[AcquireReply], 1)),
-			errOf(f.Acquire(ctx, ask[0])), errOf(f.Confirm(ctx, "k", owner, d, Grant{})), f.AcquireEach(ctx, ask, make([]Result[AcquireReply], 1)),
-			n.AcquireVoted(ctx, nil, false, ask, make([]NodeReply, 1)), n.AcquireVoted(ctx, c.vote, true, ask, make([]NodeReply, 1)))
+		c.owner = a.Owner
+		reader := RWLockAcquireRequest{AcquireRequest: a}
+		refused(what, errOf(c.Acquire(ctx, Fencing{}, a)), errOf(c.Acquire(ctx, fencingHour, a)),
+			errOf(each(ctx, fencedBy(Fencing{}, c.AcquireEach), a)), errOf(c.AcquireAll(ctx, []string{"k"}, []string{a.Owner}, a.Lease)),
+			errOf(c.fair.Acquire(ctx, a)), errOf(each(ctx, c.fair.AcquireEach, a)), errOf(c.permits().Acquire(ctx, a)),
+			errOf(c.rw.Acquire(ctx, Fencing{}, reader)), errOf(each(ctx, fencedBy(Fencing{}, c.rw.AcquireEach), reader)))
+		for _, vote := range []*Vote{nil, c.vote} {
+			replies := make([]NodeReply, 1)
+			require.NoError(t, c.AcquireVoted(ctx, vote, vote != nil, []AcquireRequest{a}, replies))
+			refused(what, replies[0].Err)
+		}
 	}
-	hold("owner", "", lease)
-	for _, d := range []time.Duration{0, -1, -time.Second, time.Millisecond, 100*time.Millisecond - 1, 30*time.Second + 1,
-		30 * time.Second / 7, 101 * 365 * 24 * time.Hour} {
-		hold("lease", ofA(1), d)
-		refused("lease", checkLease(d), n.Renew(ctx, d, []string{"k"}, []string{ownA}, make([]watchdog.Answer, 1)))
+	hold("owner", AcquireRequest{"k", "", lease})
+	for _, d := range []time.Duration{0, -time.Second} {
+		hold("lease", AcquireRequest{"k", ofA(1), d})
+		for _, renew := range []func(context.Context, time.Duration, []string, []string, []watchdog.Answer) error{c.Renew, c.permits().Renew, c.rw.Renew} {
+			refused("lease", renew(ctx, d, []string{"k"}, []string{ownA}, make([]watchdog.Answer, 1)))
+		}
+		refused("lease", errOf(c.fair.Confirm(ctx, "k", ofA(1), d, Grant{})))
 	}
-	require.NoError(t, checkLease(100*time.Millisecond))
-	require.NoError(t, checkLease(100*365*24*time.Hour))
-	for _, f := range []Fencing{{Reserve: -1}, {Reserve: 1e9}, {Reserve: 1, Expiry: -1}, {Reserve: 1, Expiry: time.Microsecond}} {
-		ask := AcquireRequest{"k", ownA, lease}
-		refused("fence", errOf(n.Acquire(ctx, f, ask)), n.AcquireEach(ctx, f, []AcquireRequest{ask}, make([]Result[AcquireReply], 1)))
+	ask := AcquireRequest{"k", ofA(1), lease}
+	for what, fencings := range map[string][]Fencing{
+		"reserve": {{Reserve: -1}, {Reserve: 1e9}}, "counter expiry": {{Reserve: 1, Expiry: -time.Second}},
+	} {
+		for _, f := range fencings {
+			refused(what, errOf(c.Acquire(ctx, f, ask)), errOf(each(ctx, fencedBy(f, c.AcquireEach), ask)),
+				errOf(c.rw.Acquire(ctx, f, RWLockAcquireRequest{AcquireRequest: ask})))
+		}
 	}
-	beside := RWLockAcquireRequest{AcquireRequest: AcquireRequest{"k", ofA(2), lease}, Beside: writer(ofA(1))}
-	refused("fencing", errOf(c.rw.Acquire(ctx, fencingHour, beside)),
-		c.rw.AcquireEach(ctx, fencingHour, []RWLockAcquireRequest{beside}, make([]Result[AcquireReply], 1)))
+	beside := RWLockAcquireRequest{AcquireRequest: ask, Beside: writer(ofA(2))}
+	refused("fencing", errOf(c.rw.Acquire(ctx, fencingHour, beside)), errOf(each(ctx, fencedBy(fencingHour, c.rw.AcquireEach), beside)))
+	for _, d := range []time.Duration{-time.Second, time.Minute + time.Millisecond} {
+		refused("wish", errOf(c.rw.Acquire(ctx, Fencing{}, RWLockAcquireRequest{AcquireRequest: ask, Wish: d})),
+			errOf(c.rw.Release(ctx, RWLockReleaseRequest{ReleaseRequest{Key: "k", Owner: ofA(1)}, d})))
+	}
 	for _, entries := range []int{-1, 0, 1e9} {
-		refused("entries", errOf(n.SetEntries(ctx, "k", ownA, Entries{Count: entries})))
+		refused("entries", errOf(c.SetEntries(ctx, "k", ownA, Entries{Count: entries})), errOf(c.rw.SetEntries(ctx, "k", ownA, Entries{Count: entries})))
 	}
 	for _, last := range []int64{-1, 1e16} {
-		refused("last fence", errOf(n.Release(ctx, ReleaseRequest{Key: "k", Owner: ownA, LastFence: last})), errOf(f.Release(ctx, fairHold("k", ofA(1), last))),
-			n.ReleaseEach(ctx, []ReleaseRequest{{Key: "k", Owner: ownA}, {Key: "k", Owner: ownA, LastFence: last}}, make([]Result[ReleaseReply], 2)),
-			f.ReleaseEach(ctx, []FairReleaseRequest{fairHold("k", ofA(1), last)}, make([]Result[FairReply], 1)))
+		h := ReleaseRequest{Key: "k", Owner: ofA(1), LastFence: last}
+		refused("last fence", errOf(c.Release(ctx, h)), errOf(each(ctx, c.ReleaseEach, h)), errOf(c.rw.Release(ctx, RWLockReleaseRequest{h, 0})),
+			errOf(c.fair.Release(ctx, fairHold("k", ofA(1), last))), errOf(each(ctx, c.fair.ReleaseEach, fairHold("k", ofA(1), last))))
+	}
+	require.Equal(t, before, state(t, r.s))
+}
+
+// Some arguments only wire can check: what lists of different lengths make of a call is another call, or none.
+func TestF8_NotSent(t *testing.T) {
+	c, ctx := unconnected(), bounded(t)
+	refused := func(what string, errs ...error) {
+		t.Helper()
+		for i, err := range errs {
+			requireRefused(t, what, err, i)
+		}
 	}
 	doubt, served := fairHold("k", ofA(1), 0), fairHold("k", ofA(1), 0)
 	doubt.Doubt, served.Served = true, []string{ofA(2)}
 	for _, h := range []FairReleaseRequest{doubt, served} {
-		refused("owners", f.ReleaseEach(ctx, []FairReleaseRequest{fairHold("a", ofA(3), 0), h}, make([]Result[FairReply], 2)))
+		refused("owners", errOf(each(ctx, c.fair.ReleaseEach, fairHold("a", ofA(3), 0), h)))
 	}
 	for _, l := range []LeaveRequest{{"k", nil, []string{ofA(1)}}, {"k", []string{ofA(1)}, []string{ofA(2)}}, {"k", []string{ofA(1), ofA(2)}, nil}} {
-		refused("owners", f.LeaveEach(ctx, []LeaveRequest{{"a", []string{ofA(3)}, nil}, l}, make([]Result[FairReply], 2)))
+		refused("owners", errOf(each(ctx, c.fair.LeaveEach, LeaveRequest{"a", []string{ofA(3)}, nil}, l)))
 	}
 	one, two := []string{"a"}, []string{"a", "b"}
-	refused("", n.Renew(ctx, lease, nil, nil, nil), n.Renew(ctx, lease, two, one, make([]watchdog.Answer, 2)), n.Renew(ctx, lease, two, two, make([]watchdog.Answer, 1)),
-		errOf(n.AcquireAll(ctx, two, one, lease)), errOf(n.AcquireAll(ctx, nil, nil, lease)))
+	refused("not as many", c.Renew(ctx, lease, nil, nil, nil), c.Renew(ctx, lease, two, one, make([]watchdog.Answer, 2)), c.Renew(ctx, lease, two, two, make([]watchdog.Answer, 1)),
+		errOf(c.AcquireAll(ctx, two, one, lease)), errOf(c.AcquireAll(ctx, nil, nil, lease)))
 }

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -17,21 +16,13 @@ type Result[T any] struct {
 // input is KEYS and ARGV of a script, for one lock or for several.
 type input struct {
 	keys, args []string // the array of keys has room for args as well
-	wrong      *error   // why they are not sent; nil: they are. An error in its place would move them to the heap
-}
-
-// check notes the first of errs, if any, as wrong.
-func (in *input) check(errs ...error) {
-	if err := cmp.Or(errs...); err != nil && in.wrong == nil {
-		in.wrong = new(err)
-	}
 }
 
 // forOne is the input for one lock, which stays on the stack.
 func forOne() input { return input{keys: make([]string, 0, 16), args: make([]string, 0, 8)} }
 
 // forEach is the input for some asks, as parts/each.lua divides it. add adds to it what one is sent.
-func forEach[A any](asks []A, add func(input, A) input) input {
+func forEach[A any](asks []A, add func(input, A) input) (input, error) {
 	in := forOne()
 	keys, args := 0, 0 // of one
 	for i, ask := range asks {
@@ -40,26 +31,28 @@ func forEach[A any](asks []A, add func(input, A) input) input {
 			in.keys, in.args = slices.Grow(in.keys, (keys+args)*len(asks)), slices.Grow(in.args, args*len(asks))
 		}
 		if len(in.keys) != keys*(i+1) || len(in.args) != args*(i+1) {
-			in.check(errUneven)
+			return in, errUneven
 		}
 	}
 	in.args = slices.Insert(in.args, 0, decimal(int64(keys)))
-	return in
+	return in, nil
 }
 
+// errUneven is only seen here: the script would give each lock the keys and arguments of others.
 var errUneven = refuse("not as many owners for each of several locks")
 
 // run is invoke with an input.
 func (r *Redis) run(ctx context.Context, s script, in input) (rueidis.RedisMessage, error) {
-	if in.wrong != nil {
-		return rueidis.RedisMessage{}, *in.wrong
-	}
 	return r.invoke(ctx, s, len(in.keys), append(in.keys, in.args...)...)
 }
 
 // runEach does with each of asks by itself what s does with one, and fills results. For add see forEach.
 func runEach[A, T any](ctx context.Context, r *Redis, s script, asks []A, add func(input, A) input, results []Result[T], parse parser[T]) error {
-	m, err := r.run(ctx, *s.each, forEach(asks, add))
+	in, err := forEach(asks, add)
+	if err != nil {
+		return err
+	}
+	m, err := r.run(ctx, *s.each, in)
 	return parseEach(m, err, len(results), func(i int, m rueidis.RedisMessage, refused error) (err error) {
 		results[i].Err = refused
 		if refused == nil {

@@ -103,7 +103,6 @@ func (f *Fair) AcquireEach(ctx context.Context, asks []AcquireRequest, results [
 }
 
 func (f *Fair) acquireInput(in input, a AcquireRequest) input {
-	in.check(checkHold(a.Owner, a.Lease))
 	return f.commonInput(in, a.Key, []string{a.Owner}, a.Owner, millis(a.Lease), f.redis.oneEntry)
 }
 
@@ -170,7 +169,6 @@ func (f *Fair) releaseInput(in input, h FairReleaseRequest) input {
 	if h.Doubt {
 		stones = []string{h.Owner}
 	}
-	in.check(checkLastFence(h.LastFence))
 	in = f.commonInput(in, h.Key, stones, h.Owner, decimal(h.LastFence))
 	in.args = append(in.args, h.Served...)
 	return in
@@ -204,9 +202,7 @@ func (f *Fair) leaveInput(in input, l LeaveRequest) input {
 // those of the grant, as far as it is known and they are still good, or a new one. OK is false if the
 // owner does not hold key. It may be repeated, and may get a larger number then.
 func (f *Fair) Confirm(ctx context.Context, key, owner string, lease time.Duration, g Grant) (AcquireReply, error) {
-	in := forOne()
-	in.check(checkHold(owner, lease))
-	in = f.commonInput(in, key, nil, owner, millis(lease), decimal(g.Fence), decimal(g.FenceEnd))
+	in := f.commonInput(forOne(), key, nil, owner, millis(lease), decimal(g.Fence), decimal(g.FenceEnd))
 	return f.redis.runAcquire(ctx, parseConfirmed, fairConfirm, in)
 }
 

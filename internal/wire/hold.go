@@ -34,9 +34,6 @@ func (r *Redis) field(e Entries) string {
 // repeated. If the key is not the owner's, ours is false and nothing changes. A hold of a read/write
 // lock has up to 99 999 entries.
 func (o *onRedis) SetEntries(ctx context.Context, key, owner string, entries Entries) (ours bool, err error) {
-	if entries.Count < 1 || entries.Count > 999_999_999 {
-		return false, refuse("entries: %d is not from 1 to 999999999", entries.Count)
-	}
 	args := append(make([]string, 0, 4), key)
 	if o.renew.secondKey != nil {
 		args = append(args, o.renew.secondKey(key, owner))

@@ -36,7 +36,7 @@ func TestOutcomeOf(t *testing.T) {
 			refusal("@user_script: 20: -READONLY You can't write against a read only replica.\r\n"), rueidis.ErrNoSlot,
 		},
 		Refused: {
-			notSent{context.Canceled}, notSent{context.DeadlineExceeded}, checkLease(0),
+			notSent{context.Canceled}, notSent{context.DeadlineExceeded}, errUneven,
 			rueidis.ErrClosing,
 			&tls.CertificateVerificationError{Err: io.EOF},
 			&net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")},

@@ -34,13 +34,16 @@ type FenceSource struct {
 // node without restart guard. It never sends a script's text to a guarded node, which
 // might have restarted: it has no vote instead.
 func (r *Redis) AcquireVoted(ctx context.Context, vote *Vote, fenced bool, asks []AcquireRequest, nodeReplies []NodeReply) error {
-	in := forEach(asks, func(in input, a AcquireRequest) input {
+	in, err := forEach(asks, func(in input, a AcquireRequest) input {
 		in = r.acquireInput(in, sentFencing{}, a)
 		if fenced {
 			in.keys = append(in.keys, counter(a.Key))
 		}
 		return in
 	})
+	if err != nil {
+		return err
+	}
 	in.keys = append(in.keys, marker)
 	s := quorumAcquire
 	if vote.guarded() {

@@ -38,14 +38,14 @@ func (r *Redis) Release(ctx context.Context, h ReleaseRequest) (ReleaseReply, er
 
 // args returns what release is sent in addition to the key and the owner. With neither tombstone nor fence, the key
 // of them is the lock again.
-func (h ReleaseRequest) args() (tombstoneOrCounter, channel, tombstoneOrFence string, err error) {
-	tombstoneOrCounter, err = h.Key, checkLastFence(h.LastFence)
+func (h ReleaseRequest) args() (tombstoneOrCounter, channel, tombstoneOrFence string) {
+	tombstoneOrCounter = h.Key
 	if h.Notify {
 		channel = scripts.Channel(h.Key)
 	}
 	if h.Doubt {
 		tombstoneOrCounter, tombstoneOrFence = tombstone(h.Key, h.Owner), "tombstone"
-	} else if h.LastFence > 0 {
+	} else if h.LastFence != 0 {
 		tombstoneOrCounter, tombstoneOrFence = counter(h.Key), decimal(h.LastFence)
 	}
 	return
@@ -63,8 +63,7 @@ func (h ReleaseRequest) leavesMore() bool { return h.Doubt || h.LastFence != 0 }
 // releaseInput adds what release is sent for a hold. Most releases leave nothing more; to say so costs the server a tenth
 // of a release. All locks of a call say it, or none.
 func releaseInput(in input, h ReleaseRequest, more bool) input {
-	tombstoneOrCounter, channel, tombstoneOrFence, err := h.args()
-	in.check(err)
+	tombstoneOrCounter, channel, tombstoneOrFence := h.args()
 	in.keys, in.args = append(in.keys, h.Key), append(in.args, h.Owner, channel)
 	if more {
 		in.keys, in.args = append(in.keys, tombstoneOrCounter), append(in.args, tombstoneOrFence)

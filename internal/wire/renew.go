@@ -35,9 +35,6 @@ var renewArgs = sync.Pool{New: func() any { return new([]string) }}
 // they cost up to 111 calls.
 func (o *onRedis) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []watchdog.Answer) error {
 	clear(answers)
-	if err := checkLease(lease); err != nil {
-		return err
-	}
 	if len(keys) == 0 || len(owners) != len(keys) || len(answers) != len(keys) {
 		return refuse("%d keys, %d owners and %d answers: not as many of each, or none", len(keys), len(owners), len(answers))
 	}

@@ -47,17 +47,7 @@ func NewRWLock(redis *Redis, lockerID string) *RWLock {
 type RWLockAcquireRequest struct {
 	AcquireRequest
 	Beside string        // the writer that calls, beside which a reader takes the lock, without fencing; "": none
-	Wish   time.Duration // how long the client wishes for the lock if it is refused; 0: it does not wait
-}
-
-// maxWish is the longest wish. One that ends later is from before the server's clock jumped back.
-const maxWish = time.Minute
-
-func checkWish(d time.Duration) error {
-	if d < 0 || d > maxWish || d%time.Millisecond != 0 {
-		return refuse("wish: %v is not a whole number of milliseconds up to %v", d, maxWish)
-	}
-	return nil
+	Wish   time.Duration // how long the client wishes for the lock if it is refused, up to a minute; 0: it does not wait
 }
 
 // Acquire takes a lock for a reader beside other readers, or for a writer if it is free. If others
@@ -75,10 +65,6 @@ func (r *RWLock) AcquireEach(ctx context.Context, f Fencing, asks []RWLockAcquir
 }
 
 func (r *RWLock) acquireInput(in input, s sentFencing, a RWLockAcquireRequest) input {
-	in.check(checkHold(a.Owner, a.Lease), checkWish(a.Wish))
-	if s.reserve != "" && a.Beside != "" {
-		in.check(refuse("fencing: a reader beside a writer has the fence of that one"))
-	}
 	in.keys = append(in.keys, a.Key, tombstone(a.Key, a.Owner), timeout(a.Key, a.Owner), wishes(a.Key), absentKey(a.Key))
 	in.args = append(in.args, a.Owner, millis(a.Lease), r.redis.oneEntry, r.lockerID, millis(a.Wish), a.Beside)
 	return in.fenced(s, a.Key)
@@ -87,7 +73,7 @@ func (r *RWLock) acquireInput(in input, s sentFencing, a RWLockAcquireRequest) i
 // RWLockReleaseRequest is a hold of a read/write lock that is to end.
 type RWLockReleaseRequest struct {
 	ReleaseRequest
-	Wish time.Duration // how long other writers of the client wish for the lock; 0: none waits
+	Wish time.Duration // how long other writers of the client wish for the lock, up to a minute; 0: none waits
 }
 
 // Release ends a hold like [Redis.Release], and wakes those who may take the lock now.
@@ -101,8 +87,7 @@ func (r *RWLock) ReleaseEach(ctx context.Context, holds []RWLockReleaseRequest, 
 }
 
 func (r *RWLock) releaseInput(in input, h RWLockReleaseRequest) input {
-	tombstoneOrCounter, _, tombstoneOrFence, err := h.args()
-	in.check(err, checkWish(h.Wish))
+	tombstoneOrCounter, _, tombstoneOrFence := h.args()
 	in.keys = append(in.keys, h.Key, timeout(h.Key, h.Owner), wishes(h.Key), absentKey(h.Key), tombstoneOrCounter)
 	in.args = append(in.args, h.Owner, scripts.RWLockChannel(h.Key), tombstoneOrFence, r.lockerID, millis(h.Wish))
 	return in

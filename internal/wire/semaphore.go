@@ -57,7 +57,6 @@ func (p *Semaphore) AcquireEach(ctx context.Context, asks []AcquireRequest, resu
 }
 
 func (p *Semaphore) acquireInput(in input, a AcquireRequest) input {
-	in.check(checkHold(a.Owner, a.Lease))
 	in.keys = append(in.keys, a.Key, permitRecord(a.Key), tombstone(a.Key, a.Owner))
 	in.args = append(in.args, a.Owner, millis(a.Lease), p.text, p.redis.oneEntry)
 	return in
@@ -74,8 +73,7 @@ func (p *Semaphore) ReleaseEach(ctx context.Context, holds []ReleaseRequest, res
 }
 
 func (p *Semaphore) releaseInput(in input, h ReleaseRequest) input {
-	tombstoneOrCounter, _, tombstoneOrFence, err := h.args()
-	in.check(err)
+	tombstoneOrCounter, _, tombstoneOrFence := h.args()
 	in.keys = append(in.keys, h.Key, permitRecord(h.Key), tombstoneOrCounter)
 	in.args = append(in.args, h.Owner, scripts.SemaphoreChannel(h.Key), tombstoneOrFence)
 	return in

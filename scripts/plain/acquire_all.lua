@@ -16,6 +16,7 @@ end
 local free = {}
 for i = 1, #ARGV - 2 do
   local lock, owner = KEYS[2 * i - 1], ARGV[i + 2]
+  --@include parts/owner.lua
   if redis.call('EXISTS', lock, KEYS[2 * i]) == 0 then
     table.insert(free, {lock, owner})
   elseif redis.call('EXISTS', KEYS[2 * i]) == 1 then

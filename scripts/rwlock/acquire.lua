@@ -35,6 +35,9 @@ local owner, lease, client, wish, reserve, counter_expiry = ARGV[1], ARGV[2], AR
 --@include parts/lease.lua
 --@include parts/numbers.lua
 --@include parts/wish.lua
+if reserve and ARGV[6] ~= '' then
+  return redis.error_reply('ERR fencing: a reader beside a writer has the fence of that one')
+end
 
 if redis.call('EXISTS', KEYS[2]) == 1 then
   return -2
