@@ -19,7 +19,6 @@ var (
 	fairLeave        = load("fair_leave")
 	fairHeartbeat    = load("fair_heartbeat")
 	fairForceRelease = load("fair_force_release")
-	fairInspect      = showing("fair_inspect")
 	fairQueue        = showing("fair_queue")
 )
 
@@ -50,8 +49,8 @@ func NewFair(redis *Redis, s FairSettings) *Fair {
 		millis(s.Fencing.Expiry), strconv.Itoa(s.Members), decimal(s.Fencing.Reserve),
 	}
 	f := &Fair{lockerID: s.LockerID, settings: strings.Join(settings, " "), onRedis: onRedis{
-		redis: redis, keyType: "hash", keys: func(key string) []string { return []string{key, queue(key)} }, parse: parseQueued,
-		inspect: fairInspect, renew: renewScript{script: renew}, setEntries: setEntries,
+		redis: redis, keyType: "hash", keys: func(key string) []string { return []string{key, queue(key)} }, parse: parseStatus,
+		inspect: inspect, renew: renewScript{script: renew}, setEntries: setEntries,
 	}}
 	if f.labelled = f.settings; redis.Label != "" {
 		f.labelled += ";" + redis.Label

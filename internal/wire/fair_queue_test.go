@@ -16,6 +16,7 @@ func TestEnterRepeatedKeepsThePlace(t *testing.T) {
 	before := r.score(ofA(1))
 	require.Equal(t, []OwnerState{Waiting, Waiting}, r.enter(ofA(1), ofA(2)).States)
 	r.requireQueue(ofA(1), ofB(1), ofA(2))
+	require.Equal(t, 3, must(r.of(ofA(1)).Inspect(bounded(t), "k"))(t).Waiting)
 	require.Equal(t, before, r.score(ofA(1)))
 
 	r.release(ofC(1))

@@ -21,6 +21,7 @@ func TestG1_LastMillisecondIsNotAcquired(t *testing.T) {
 		s.Do(t, "HSET", "k", ownA, "1")
 		s.Do(t, "PEXPIRE", "k", "3")
 		until(t, func() bool {
+			must(n.Inspect(bounded(t), "k"))(t)
 			a := must(n.Acquire(bounded(t), Fencing{}, AcquireRequest{"k", ownB, lease}))(t)
 			require.True(t, a.OK || a.Remaining >= time.Millisecond)
 			return a.OK

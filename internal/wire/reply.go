@@ -147,12 +147,14 @@ func parseAnswers(values []rueidis.RedisMessage, of []int, answers []watchdog.An
 	return err
 }
 
-func parseStatus(m rueidis.RedisMessage, err error) (holdfast.Status, error) {
+func parseStatus(m rueidis.RedisMessage, err error) (s holdfast.Status, _ error) {
 	f := fieldsOf(m, err)
-	if len(f.rest) == 0 {
-		return holdfast.Status{}, f.err
+	waiting := int(f.integer(0, math.MaxInt64))
+	if f.more() {
+		s = f.status()
 	}
-	return result(f, f.status())
+	s.Waiting = waiting
+	return result(f, s)
 }
 
 func (f *fields) status() holdfast.Status {
@@ -163,17 +165,6 @@ func (f *fields) status() holdfast.Status {
 	}
 	s.Remaining, s.Label = left, f.text()
 	return s
-}
-
-// parseQueued is parseStatus with the length of the queue.
-func parseQueued(m rueidis.RedisMessage, err error) (s holdfast.Status, _ error) {
-	f := fieldsOf(m, err)
-	waiting := f.integer(0, math.MaxInt64)
-	if len(f.rest) > 0 {
-		s = f.status()
-	}
-	s.Waiting = int(waiting)
-	return result(f, s)
 }
 
 // remaining turns the reply of PTTL for a key that exists into a duration.
