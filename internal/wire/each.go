@@ -65,9 +65,9 @@ func runEach[A, T any](ctx context.Context, r *Redis, s script, asks []A, add fu
 // parseEach hands the answer for each lock to use; refused is the error with which
 // Redis refused that lock.
 func parseEach(m rueidis.RedisMessage, err error, locks int, use func(i int, m rueidis.RedisMessage, refused error) error) error {
-	values, err := array(m, err)
-	if err != nil || len(values) != locks {
-		return unexpected(err)
+	values, err := arrayOf(m, err, locks)
+	if err != nil {
+		return err
 	}
 	for i, v := range values {
 		if err := use(i, v, refusedAlone(v)); err != nil {
@@ -79,8 +79,8 @@ func parseEach(m rueidis.RedisMessage, err error, locks int, use func(i int, m r
 
 // refusedAlone reads the answer {text}.
 func refusedAlone(m rueidis.RedisMessage) error {
-	values, err := array(m, nil)
-	if err != nil || len(values) != 1 || !values[0].IsString() {
+	values, err := arrayOf(m, nil, 1)
+	if err != nil || !values[0].IsString() {
 		return nil
 	}
 	text, _ := values[0].ToString()

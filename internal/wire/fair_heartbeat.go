@@ -61,10 +61,8 @@ func (f *Fair) Heartbeat(ctx context.Context, asked []HeartbeatRequest, replies 
 				args = append(args, owner, millis(a.Ahead[n]))
 			}
 		}
-		values, err := array(f.redis.invoke(ctx, fairHeartbeat, fairKeys*len(of), args...))
-		if err != nil || len(values) != len(of) {
-			err = unexpected(err)
-		}
+		m, err := f.redis.invoke(ctx, fairHeartbeat, fairKeys*len(of), args...)
+		values, err := arrayOf(m, err, len(of))
 		for at, i := range of {
 			if replies[i] = (HeartbeatReply{Err: err}); err == nil {
 				replies[i] = parseHeartbeatReply(values[at], len(asked[i].Owners))

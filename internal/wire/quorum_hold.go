@@ -73,7 +73,7 @@ func setNoVote(nodeReplies []NodeReply) {
 }
 
 func parseNodeReplies(m rueidis.RedisMessage, err error, nodeReplies []NodeReply) error {
-	if values, bad := array(m, err); bad == nil && len(values) == 1 {
+	if values, bad := arrayOf(m, err, 1); bad == nil {
 		if status, bad := integer(values[0], nil); bad == nil && status == -3 {
 			setNoVote(nodeReplies)
 			return nil
@@ -126,9 +126,10 @@ func (r *Redis) RenewVoted(ctx context.Context, vote *Vote, lease time.Duration,
 			}
 			args = append(args, owners[i], value)
 		}
-		values, err := array(r.invoke(ctx, quorumRenew, len(of)+1, args...))
-		if err != nil || len(values) != len(of)+1 {
-			return unexpected(err)
+		m, err := r.invoke(ctx, quorumRenew, len(of)+1, args...)
+		values, err := arrayOf(m, err, len(of)+1)
+		if err != nil {
+			return err
 		}
 		present, err := values[0].ToString()
 		if err != nil {

@@ -54,10 +54,8 @@ func byReplica(reply rueidis.RedisMessage, err error) bool {
 	}
 	answers, _ := reply.ToArray()
 	for _, a := range answers {
-		if a.IsArray() { // perhaps {text}
-			if alone, _ := a.ToArray(); len(alone) == 1 {
-				a = alone[0]
-			}
+		if alone, err := arrayOf(a, nil, 1); err == nil { // perhaps {text}
+			a = alone[0]
 		}
 		if a.IsString() {
 			if text, _ := a.ToString(); isReadOnly(text) {

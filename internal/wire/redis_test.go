@@ -122,7 +122,7 @@ func TestF40_LateConnectionIsGivenBack(t *testing.T) {
 	}
 }
 
-// A label may read as the refusal of a replica. It is no reason to dial again.
+// A label may read as the refusal of a replica. It is no reason to dial again, and the refusal of one lock of several is.
 func TestALabelIsNoRefusalOfAReplica(t *testing.T) {
 	s := redistest.Start(t)
 	r := NewRedis(s.Client(t), RedisSettings{Label: readOnly + "replica."})
@@ -130,4 +130,9 @@ func TestALabelIsNoRefusalOfAReplica(t *testing.T) {
 	require.Equal(t, readOnly+"replica.", must(r.Inspect(bounded(t), "k"))(t).Label)
 	_, again := redialed.Load(r.client)
 	require.False(t, again)
+
+	s.Do(t, "REPLICAOF", "127.0.0.1", "1")
+	require.ErrorContains(t, errOf(each(bounded(t), r.ReleaseEach, ReleaseRequest{Key: "k", Owner: ofA(1)})), "READONLY")
+	_, again = redialed.Load(r.client)
+	require.True(t, again, "what refuses one lock of a call is one")
 }

@@ -36,19 +36,16 @@ func (r *Redis) Release(ctx context.Context, h ReleaseRequest) (ReleaseReply, er
 	return parseReleased(r.run(ctx, release, releaseInput(forOne(), h, h.leavesMore())))
 }
 
-// args returns what release is sent in addition to the key and the owner. With neither tombstone nor fence, the key
-// of them is the lock again.
-func (h ReleaseRequest) args() (tombstoneOrCounter, channel, tombstoneOrFence string) {
-	tombstoneOrCounter = h.Key
-	if h.Notify {
-		channel = scripts.Channel(h.Key)
+// more returns the key that a release needs for what it leaves, and what that is: a tombstone, or the last fence. If it leaves
+// nothing more, the key is the lock again.
+func (h ReleaseRequest) more() (key, what string) {
+	switch {
+	case h.Doubt:
+		return tombstone(h.Key, h.Owner), "tombstone"
+	case h.LastFence != 0:
+		return counter(h.Key), decimal(h.LastFence)
 	}
-	if h.Doubt {
-		tombstoneOrCounter, tombstoneOrFence = tombstone(h.Key, h.Owner), "tombstone"
-	} else if h.LastFence != 0 {
-		tombstoneOrCounter, tombstoneOrFence = counter(h.Key), decimal(h.LastFence)
-	}
-	return
+	return h.Key, ""
 }
 
 // ReleaseEach does what Release does for each of holds by itself, and fills results, one for each.
@@ -63,10 +60,14 @@ func (h ReleaseRequest) leavesMore() bool { return h.Doubt || h.LastFence != 0 }
 // releaseInput adds what release is sent for a hold. Most releases leave nothing more; to say so costs the server a tenth
 // of a release. All locks of a call say it, or none.
 func releaseInput(in input, h ReleaseRequest, more bool) input {
-	tombstoneOrCounter, channel, tombstoneOrFence := h.args()
+	channel := ""
+	if h.Notify {
+		channel = scripts.Channel(h.Key)
+	}
 	in.keys, in.args = append(in.keys, h.Key), append(in.args, h.Owner, channel)
 	if more {
-		in.keys, in.args = append(in.keys, tombstoneOrCounter), append(in.args, tombstoneOrFence)
+		key, what := h.more()
+		in.keys, in.args = append(in.keys, key), append(in.args, what)
 	}
 	return in
 }

@@ -116,9 +116,9 @@ func parseRenewed(m rueidis.RedisMessage, err error, of []int, answers []watchdo
 		}
 		return nil
 	}
-	values, err := array(m, err)
-	if err != nil || len(values) != len(of) {
-		return unexpected(err)
+	values, err := arrayOf(m, err, len(of))
+	if err != nil {
+		return err
 	}
 	return parseAnswers(values, of, answers)
 }
@@ -191,7 +191,7 @@ func fieldsOf(m rueidis.RedisMessage, err error) *fields {
 	return &fields{rest, err}
 }
 
-func (f *fields) refuse() { f.err = unexpected(f.err) }
+func (f *fields) refuse() { f.err = cmp.Or(f.err, errReply) }
 
 func (f *fields) next() (m rueidis.RedisMessage) {
 	if len(f.rest) == 0 {
@@ -254,5 +254,11 @@ func array(m rueidis.RedisMessage, err error) ([]rueidis.RedisMessage, error) {
 	return m.ToArray()
 }
 
-// unexpected returns err, or errReply where a reply came but is of no use.
-func unexpected(err error) error { return cmp.Or(err, errReply) }
+// arrayOf is array of so many values.
+func arrayOf(m rueidis.RedisMessage, err error, n int) ([]rueidis.RedisMessage, error) {
+	values, err := array(m, err)
+	if err == nil && len(values) != n {
+		return nil, errReply
+	}
+	return values, err
+}

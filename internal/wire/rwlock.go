@@ -87,9 +87,9 @@ func (r *RWLock) ReleaseEach(ctx context.Context, holds []RWLockReleaseRequest, 
 }
 
 func (r *RWLock) releaseInput(in input, h RWLockReleaseRequest) input {
-	tombstoneOrCounter, _, tombstoneOrFence := h.args()
-	in.keys = append(in.keys, h.Key, timeout(h.Key, h.Owner), wishes(h.Key), absentKey(h.Key), tombstoneOrCounter)
-	in.args = append(in.args, h.Owner, scripts.RWLockChannel(h.Key), tombstoneOrFence, r.lockerID, millis(h.Wish))
+	more, what := h.more()
+	in.keys = append(in.keys, h.Key, timeout(h.Key, h.Owner), wishes(h.Key), absentKey(h.Key), more)
+	in.args = append(in.args, h.Owner, scripts.RWLockChannel(h.Key), what, r.lockerID, millis(h.Wish))
 	return in
 }
 

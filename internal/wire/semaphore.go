@@ -73,9 +73,9 @@ func (p *Semaphore) ReleaseEach(ctx context.Context, holds []ReleaseRequest, res
 }
 
 func (p *Semaphore) releaseInput(in input, h ReleaseRequest) input {
-	tombstoneOrCounter, _, tombstoneOrFence := h.args()
-	in.keys = append(in.keys, h.Key, permitRecord(h.Key), tombstoneOrCounter)
-	in.args = append(in.args, h.Owner, scripts.SemaphoreChannel(h.Key), tombstoneOrFence)
+	more, what := h.more()
+	in.keys = append(in.keys, h.Key, permitRecord(h.Key), more)
+	in.args = append(in.args, h.Owner, scripts.SemaphoreChannel(h.Key), what)
 	return in
 }
 
