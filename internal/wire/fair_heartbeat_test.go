@@ -7,34 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Somebody deletes the list alone: the scores do not keep anybody waiting for a
-// place that is not there, in either order of entering.
-func TestG4_QueueDeleted(t *testing.T) {
-	r := newHarness(t)
-	for _, next := range []string{ofB(3), ofJ(1)} {
-		r.s.Do(t, "FLUSHALL")
-		r.hold()
-		r.waits(ofA(1), ofB(1))
-		r.s.Do(t, "DEL", queue("k"))
-		require.Equal(t, []int{0}, r.heartbeat(clientB, ofB(1)).Absent)
-		if next == ofB(3) {
-			r.waits(next)
-			require.Equal(t, []string{next}, r.waiting())
-		} else {
-			r.javaStands(next)
-		}
-		require.Equal(t, []int{0}, r.heartbeat(clientA, ofA(1)).Absent, next)
-		require.Empty(t, r.heartbeat(clientB, next).Absent)
-		r.leave(ofA(1))
-		r.leave(ofB(1))
-		r.requireQueue(next)
-	}
-	// What the dead have left goes when the next queue begins.
-	r.s.Do(t, "DEL", queue("k"))
-	r.waits(ofB(9))
-	r.requireQueue(ofB(9))
-}
-
 func TestHeartbeatMovesScoresForwardOnly(t *testing.T) {
 	r := newHarness(t)
 	r.hold()
