@@ -120,31 +120,6 @@ func TestRenewAnswersForEachKey(t *testing.T) {
 	}
 }
 
-// A lock that is there on a node which did not give it is no vote. That it is not there is always true.
-func TestGuard_RenewedCountsOnlyWithTheKnownMarker(t *testing.T) {
-	s, n, vote := startActive(t)
-	acquired(t, n, "k", ownA)
-	requireCounts := func(want bool, guard *Vote, present string) {
-		t.Helper()
-		answers := make([]watchdog.Answer, 2)
-		counts := must(n.RenewVoted(bounded(t), guard, lease, []string{"k", "free"}, []string{ownA, ownA}, make([]Entries, 2), answers))(t)
-		require.Equal(t, want, counts, present)
-		require.Equal(t, want, answers[0] == watchdog.Renewed, present)
-		require.Equal(t, watchdog.NotOurs, answers[1], present)
-	}
-	for _, present := range []string{"", "another", vote.marker + " ", vote.marker[1:]} {
-		s.Do(t, "SET", marker, vote.marker)
-		requireCounts(true, vote, "known")
-		s.Do(t, "SET", marker, present)
-		requireCounts(false, vote, present)
-		requireCounts(true, nil, present) // without a guard
-	}
-	s.Do(t, "DEL", marker)
-	requireCounts(false, vote, "none")
-	activated(t, n)
-	requireCounts(false, vote, "activated anew")
-}
-
 // What Redis refuses for one key leaves that one unanswered and is the error.
 func TestRenewRefused(t *testing.T) {
 	s, n := start(t)
