@@ -87,15 +87,6 @@ func TestBatch_FaultsOfOthers(t *testing.T) {
 		a := <-mine
 		require.NoError(t, a.err)
 		require.True(t, a.reply.OK)
-
-		ends, refused := first(t, &n.ends, struct{}{}, c.holdOn(n, "foreign", ownX, part{state: present}))
-		h := c.holdOn(n, "key", ownX, part{state: present})
-		ours := beginEnd(n, h)
-		require.Equal(t, 2, n.ends.Size(ends))
-		n.ends.send(ends)
-		require.Equal(t, wire.Refused, wire.OutcomeOf((<-refused).err))
-		require.NoError(t, (<-ours).err)
-		require.Equal(t, 1, h.released)
 	})
 }
 
