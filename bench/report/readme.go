@@ -28,7 +28,7 @@ var readmeRows = []struct{ work, workload, figure, unit, why string }{
 	{"own keys, 64 goroutines", "uncontended/64", speed, "", ""},
 	{"one key, 64 goroutines in one process; holdfast: in memory", "hot/64 × 0s", speed, "", ""},
 	{"one key, 8 processes × 8 goroutines; holdfast: mostly in memory", "processes/8 × 8 × 0s", speed, "", ""},
-	{"1000 waiters of one key, until all are served", "waiting/1000", served, " ms", ""},
+	{"1000 waiters of one key in one process, until all are served; holdfast: in memory", "waiting/1000", served, " ms", ""},
 }
 
 // Readme returns the README's table, with the best figure of each row in bold, and the text below it.

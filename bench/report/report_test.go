@@ -95,7 +95,7 @@ func TestReadme(t *testing.T) {
 		},
 	}}
 	require.Contains(t, r.Readme(), "\n| own keys, 1 goroutine | **900** | – | 800 | – |\n")
-	require.Contains(t, r.Readme(), "\n| 1000 waiters of one key, until all are served | **3 ms** | – | 60 ms | – † |\n")
+	require.Contains(t, r.Readme(), "\n| 1000 waiters of one key in one process, until all are served; holdfast: in memory | **3 ms** | – | 60 ms | – † |\n")
 	require.Contains(t, r.Readme(), "\n† ")
 	require.NotContains(t, r.Readme(), "as fast with redsync")
 	r.Workloads[0].Rounds[0]["redsync"][speed] = 1000

@@ -116,7 +116,7 @@ func (e *Engine) Adopt(a Attempt, w *Waiter) *holdfast.Lease {
 	k := h.Key
 	switch {
 	case h.lost:
-		e.backend.Abandoned(k.Name, h.Owner)
+		e.backend.Abandoned(h.Owner)
 		return nil
 	case k.closed, // Close has run
 		k.Held() && e.Holds == OneHold: // in a queue: Redis has since granted the key to another waiter here

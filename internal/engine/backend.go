@@ -26,7 +26,7 @@ type Backend interface {
 	Renew(ctx context.Context, lease time.Duration, names, owners []string, answers []watchdog.Answer) error
 	// Abandoned reports an owner whose hold was lost, or that the engine no longer tries to release or undo.
 	// Redis may still have it.
-	Abandoned(name, owner string)
+	Abandoned(owner string)
 
 	// Inspect returns the state of name, without the key.
 	Inspect(ctx context.Context, name string) (holdfast.Status, error)

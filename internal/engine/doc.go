@@ -21,10 +21,11 @@
 // # How a key is acquired
 //
 // A key that is held, wanted or being released here has a [Key]. The caller of a Lock that finds none
-// makes the first attempt. If the key is not free, it becomes a waiter, and so does every later caller. The engine gives a waiter no goroutine, and no timer
-// but that of WaitAtMost or TryLockFor. Its [Discipline] sends the commands, and gives the waiters
-// the key: they race with other processes (package racing), or stand in a queue in Redis (package
-// queueing). What these keep for a key, a waiter and a hold is opaque to the engine.
+// makes the first attempt. If the key is not free, it becomes a waiter, and so does every later caller.
+// The engine gives a waiter no goroutine, and no timer but that of WaitAtMost or TryLockFor. Its
+// [Discipline] sends the commands, and gives the waiters the key: they race with other processes
+// (package racing), or stand in a queue in Redis (package queueing). What these keep for a key, a
+// waiter and a hold is opaque to the engine.
 //
 // A key has one hold. With [ManyHolds], as for semaphores, or [SharedHolds], as for readers, it has as many
 // as Redis grants. There a caller makes a first attempt unless others wait here, and the discipline serves

@@ -169,7 +169,7 @@ func (e *Engine) revoke(h *Hold, why error) {
 	}
 	if k.remove(h) {
 		e.discipline.HoldLost(k, h)
-		e.backend.Abandoned(k.Name, h.Owner)
+		e.backend.Abandoned(h.Owner)
 	}
 }
 

@@ -103,7 +103,7 @@ func (e *Engine) release(ctx context.Context, k *Key, h *Hold) error {
 	case done:
 		return r.verdict()
 	case permanent:
-		e.backend.Abandoned(k.Name, h.Owner)
+		e.backend.Abandoned(h.Owner)
 		return err
 	}
 	finished := make(chan error, 1)
@@ -117,7 +117,7 @@ func (e *Engine) release(ctx context.Context, k *Key, h *Hold) error {
 		e.discipline.Settle(k)
 		k.Unlock()
 		if err != nil {
-			e.backend.Abandoned(k.Name, h.Owner)
+			e.backend.Abandoned(h.Owner)
 			e.MayRemain(k.Name, err)
 		}
 		finished <- err

@@ -169,7 +169,7 @@ func (e *Engine) abandon(list []*Orphan) {
 		if o.Err == nil { // Close has ended
 			o.Err = e.Calls.Public(calls.ErrNoAnswer)
 		}
-		e.backend.Abandoned(o.Name, o.Owner)
+		e.backend.Abandoned(o.Owner)
 		if time.Now().Before(o.until) {
 			e.MayRemain(o.Name, o.Err)
 		}

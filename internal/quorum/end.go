@@ -61,7 +61,7 @@ func (q *Quorum) Release(ctx context.Context, own wire.ReleaseRequest) (wire.Rel
 }
 
 // Abandoned releases, in the background, a hold that is over.
-func (q *Quorum) Abandoned(_, owner string) {
+func (q *Quorum) Abandoned(owner string) {
 	if h := q.holdOf(owner); h != nil {
 		q.giveUp(h, true)
 	}

@@ -108,7 +108,7 @@ func TestFailedEndIsRepeated(t *testing.T) {
 		"released": func(x *client, _ *hold) {
 			x.releases(ownX, 0)
 		},
-		"lost":     func(x *client, _ *hold) { x.Abandoned("k", ownX) },
+		"lost":     func(x *client, _ *hold) { x.Abandoned(ownX) },
 		"given up": func(x *client, h *hold) { x.giveUp(h, false) },
 	}, func(t *testing.T, r *harness, end func(x *client, h *hold)) {
 		x, h := r.settled()

@@ -119,7 +119,7 @@ func (u undoes) Release(_ context.Context, r wire.ReleaseRequest) (wire.ReleaseR
 	return wire.ReleaseReply{}, nil
 }
 
-func (undoes) Abandoned(string, string) {}
+func (undoes) Abandoned(string) {}
 
 // Where a key may have several holds, several first attempts may each leave an orphan.
 func TestF7_EachFirstAttemptIsUndone(t *testing.T) {

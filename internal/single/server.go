@@ -78,7 +78,7 @@ func (s *server) Calls() *calls.Calls { return s.calls }
 
 // Abandoned does nothing: the one Redis has ended the hold itself, or frees the key within the
 // lease.
-func (s *server) Abandoned(string, string) {}
+func (s *server) Abandoned(string) {}
 
 // Close ends the subscriptions.
 func (s *server) Close() { s.subscriber.Close() }
