@@ -23,7 +23,7 @@ type race struct {
 	turns       turns
 	atRelease   pubsub.State   // of sub, before our last release
 	retry       loop.Backoff   // owned by the loop
-	tries       int            // split votes, minus the attempts without one; for RetryDelay; owned by the loop
+	splits      splits         // owned by the loop
 	why         error          // the backend's reason for the last failure, see engine.Attempt
 	orphan      *engine.Orphan // of the last attempt; to be undone before the next; owned by the loop, or by the first attempt before it
 	outage      *engine.Outage // set while Redis does not answer
@@ -66,7 +66,6 @@ func (r *race) releases(now pubsub.State) uint64 {
 func (r *race) loop() {
 	r.key.Lock()
 	seen, until, resting, split := r.seen(), time.Now().Add(r.engine.Lease), r.turns.active(), false
-	holder, remnants := "", 0 // of a quorum: who had the key, and how often only some nodes still did
 	r.key.Unlock()
 	for {
 		notified := false
@@ -94,18 +93,12 @@ func (r *race) loop() {
 		if r.deliver(a, terms) {
 			return
 		}
-		resting, split = a.Err == nil && a.Hold == nil, a.Split
-		switch {
-		case !split:
-			r.tries, holder, remnants = max(r.tries-1, 0), a.Holder, 0
+		resting = a.Err == nil && a.Hold == nil
+		tries := 0
+		if split, tries = r.splits.note(a); tries > 0 {
+			until = time.Now().Add(2*r.engine.RTT() + r.delay(tries))
+		} else {
 			until = a.Start.Add(r.longest(a.Remaining)) // the reply may have come late
-		case holder != "" && a.Holder == holder: // its release is under way: the next message may be that of the last node
-			split = false
-			remnants++
-			until = r.pause(remnants)
-		default:
-			r.tries++
-			until = r.pause(r.tries)
 		}
 		if a.Err != nil {
 			// A new subscription ends the pause: Redis is back. Only the subscriptions' one
@@ -115,8 +108,27 @@ func (r *race) loop() {
 	}
 }
 
-// pause is until when the loop rests after so many split votes.
-func (r *race) pause(tries int) time.Time { return time.Now().Add(2*r.engine.RTT() + r.delay(tries)) }
+// splits are the attempts of a race at a quorum whose nodes did not agree.
+type splits struct {
+	count    int    // split votes, minus the attempts without one
+	holder   string // who had all of the key at the last attempt without one
+	remnants int    // attempts since at which only some nodes still said so
+}
+
+// note reports whether an attempt ended in a split vote, and the tries for the RetryDelay before the next attempt; 0: it
+// needs none.
+func (s *splits) note(a engine.Attempt) (split bool, tries int) {
+	switch {
+	case !a.Split:
+		*s = splits{count: max(s.count-1, 0), holder: a.Holder}
+		return false, 0
+	case s.holder != "" && a.Holder == s.holder: // its release is under way: the next message may be that of the last node
+		s.remnants++
+		return false, s.remnants
+	}
+	s.count++
+	return true, s.count
+}
 
 // unheard reports whether the race has met another process and does not listen yet.
 func (r *race) unheard() bool {

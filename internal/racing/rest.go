@@ -117,8 +117,8 @@ func (r *race) holdBack(seen pubsub.State) time.Duration {
 	const most = 4
 	behind := float64(r.usual[r.key.Stripe()].Load())/(1<<10) - float64(r.releases(seen))
 	pause := time.Duration(min(max(behind, 0), most) * float64(r.engine.RTT()))
-	if r.tries > 0 {
-		pause += r.delay(r.tries - 1)
+	if n := r.splits.count; n > 0 {
+		pause += r.delay(n - 1)
 	}
 	return pause
 }
