@@ -59,9 +59,7 @@ func OnPlace(f func(place int)) LockOption {
 }
 
 // Label names the hold of this call, instead of the locker's label; for its rules see [WithLabel].
-// The call makes one more round trip when it has got the lock. Until then the locker's label is
-// shown, also for a waiter in the queue of fair. If that round trip fails, the lock is still held,
-// and the locker tries again in the background.
+// A waiter in the queue of fair still shows the locker's.
 //
 // A nested call refuses the option. A hold with a label of its own is not handed over to another
 // call of the locker, and no other hold is handed to the call, as Redis shows one label for each

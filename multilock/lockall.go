@@ -50,9 +50,9 @@ func DoAll(ctx context.Context, keys KeySet, f func(context.Context) error, opts
 // After a failure nothing is held. Errors: those of Lock, for the key that failed; ErrLost
 // if a lease was lost during the wait for another.
 //
-// It costs one round trip for each free key, and otherwise the same as single locks. Without Label,
-// several keys of an rlock locker without fencing cost one together, if all of them are free and, on
-// a Redis Cluster, of one slot; if another process holds one, that is one more round trip.
+// It costs one round trip for each free key, and otherwise the same as single locks. Several keys of an
+// rlock locker without fencing cost one together, if all of them are free and, on a Redis Cluster, of one
+// slot; if another process holds one, that is one more round trip.
 func LockAll(ctx context.Context, keys KeySet, opts ...holdfast.LockOption) (*LeaseSet, error) {
 	return lockAll(ctx, keys, forEver, opts)
 }

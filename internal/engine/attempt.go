@@ -43,15 +43,21 @@ func (a Attempt) Failure() error {
 // Try makes one attempt, which reserves so many fences. If it may have been carried out, or its reply
 // came too late, it leaves an orphan, which the caller must undo.
 func (e *Engine) Try(ctx context.Context, k *Key, t Terms, reserve int64) Attempt {
-	a, start := acquiring{k, e.NewOwner(), t, reserve}, time.Now()
-	reply, err := wire.AcquireReply{}, errHeldBack
+	a := acquiring{e.backend, wire.AcquireRequest{Key: k.Name, Owner: e.NewOwner(), Lease: t.Lease, Label: t.Label}, reserve}
+	if t.beside != nil {
+		a.ask.Beside = t.beside.Owner()
+	}
+	start, reply, err := time.Now(), wire.AcquireReply{}, errHeldBack
 	switch {
 	case e.Calls.Answering(k.Name):
 		reply, err = a.send(ctx)
 	case e.undoingOf(k.Name, false).awaitRoom(ctx):
 		reply, err = calls.Detached(ctx, e.Calls, k.Name, a.send)
 	}
-	return e.newAttempt(k, a.owner, t, start, reply, e.NoteCall(ctx, k.Name, err))
+	if t.beside != nil {
+		reply.Fence, reply.FenceEnd = t.beside.Fence(), t.beside.Fence()
+	}
+	return e.newAttempt(k, a.ask.Owner, t, start, reply, e.NoteCall(ctx, k.Name, err))
 }
 
 // NewOwner makes an identity that is never used again. The leading zero tells our
@@ -65,20 +71,13 @@ func (e *Engine) NewOwner() string {
 
 // acquiring is the call of an attempt.
 type acquiring struct {
-	key     *Key
-	owner   string
-	terms   Terms
+	backend Backend
+	ask     wire.AcquireRequest
 	reserve int64
 }
 
 func (a acquiring) send(ctx context.Context) (wire.AcquireReply, error) {
-	backend, writer := a.key.engine.backend, a.terms.beside
-	if writer == nil {
-		return backend.Acquire(ctx, a.key.Name, a.owner, a.terms.Lease, a.reserve)
-	}
-	reply, err := backend.(ReaderBackend).AcquireBeside(ctx, a.key.Name, a.owner, writer.Owner(), a.terms.Lease)
-	reply.Fence, reply.FenceEnd = writer.Fence(), writer.Fence()
-	return reply, err
+	return a.backend.Acquire(ctx, a.ask, a.reserve)
 }
 
 // newAttempt makes an attempt of the reply to an acquire that began at start, with the error of NoteCall.

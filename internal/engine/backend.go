@@ -17,9 +17,9 @@ import (
 type Backend interface {
 	// Calls bounds its calls. It is always the same.
 	Calls() *calls.Calls
-	// Acquire makes owner the holder of name if that is free. With fencing,
+	// Acquire makes an owner the holder of a name if that is free. With fencing,
 	// reserve is how many fences the hold gets.
-	Acquire(ctx context.Context, name, owner string, lease time.Duration, reserve int64) (wire.AcquireReply, error)
+	Acquire(ctx context.Context, a wire.AcquireRequest, reserve int64) (wire.AcquireReply, error)
 	// SetEntries sets the owner's entries.
 	SetEntries(ctx context.Context, name, owner string, entries wire.Entries) (ours bool, err error)
 	// Renew extends the expiry of many holds; one answer for each.
@@ -42,15 +42,13 @@ type Backend interface {
 	Close()
 }
 
-// AcquiresAll is of a [Backend] that can take several keys in one call.
+// AcquiresAll is of a [Backend] that can take several keys in one call, with one lease and one label.
 type AcquiresAll interface {
-	AcquireAll(ctx context.Context, names, owners []string, lease time.Duration) (ok bool, err error)
+	AcquireAll(ctx context.Context, asks []wire.AcquireRequest) (ok bool, err error)
 }
 
 // ReaderBackend is what the [Backend] of readers has besides; their engine has [SharedHolds].
 type ReaderBackend interface {
-	// AcquireBeside makes owner a reader beside writer, its caller.
-	AcquireBeside(ctx context.Context, name, owner, writer string, lease time.Duration) (wire.AcquireReply, error)
 	// MayShare reports whether later readers may share the hold of owner, whose tenure is over: no writer waits.
 	MayShare(ctx context.Context, name, owner string) (bool, error)
 }

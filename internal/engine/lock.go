@@ -69,9 +69,6 @@ func (e *Engine) lock(ctx context.Context, key string, wait time.Duration, opts 
 	if w != nil {
 		lease, err = e.await(ctx, w)
 	}
-	if lease != nil && r.Label != nil {
-		e.showLabel(ctx, lease)
-	}
 	err = errs.Of("lock", key, err)
 	e.observer.failed(key, err, began)
 	return lease, err
@@ -190,27 +187,4 @@ func (e *Engine) whyNotWait(ctx context.Context, k *Key, r *request, a Attempt) 
 		return holdfast.ErrTooManyWaiters
 	}
 	return nil
-}
-
-// showLabel makes Redis show the label of the call that has just got a lease. The lock does
-// not depend on it: after a failure it goes on in the background.
-func (e *Engine) showLabel(ctx context.Context, lease *holdfast.Lease) {
-	en := lease.Bind(context.Background()).(*boundContext).entry // a Lease does not show it
-	s, k := en.section, en.key()
-	k.Lock()
-	if en.err() != nil {
-		k.Unlock()
-		return
-	}
-	s.nest().serial <- struct{}{} // its first call
-	e.Calls.Begin()               // not closed, as in reenter
-	k.Unlock()
-	defer e.Calls.End()
-	bounded, done := e.Calls.ContextFor(ctx)
-	defer done()
-	if err := e.setEntries(bounded, s, 1, true); err != nil {
-		e.setEntriesLater(s, true)
-		return
-	}
-	<-s.nesting.serial
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,7 +19,7 @@ type granting struct {
 	before func()
 }
 
-func (g granting) Acquire(context.Context, string, string, time.Duration, int64) (wire.AcquireReply, error) {
+func (g granting) Acquire(context.Context, wire.AcquireRequest, int64) (wire.AcquireReply, error) {
 	g.before()
 	return wire.AcquireReply{OK: true}, nil
 }
@@ -105,7 +104,7 @@ func (lagging) SetEntries(_ context.Context, _, _ string, entries wire.Entries) 
 	return true, wire.Judge(errors.New("0 of 1 replicas"), wire.Unknown)
 }
 
-func (lagging) AcquireAll(context.Context, []string, []string, time.Duration) (bool, error) {
+func (lagging) AcquireAll(context.Context, []wire.AcquireRequest) (bool, error) {
 	return false, nil
 }
 

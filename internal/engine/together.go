@@ -39,50 +39,51 @@ func Of(l holdfast.Locker) *Engine {
 // without a call if the backend has no such call, if a key is held or wanted here, or if
 // ctx is bound to one.
 func (e *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.LockOption) ([]*holdfast.Lease, error) {
+	backend, can := e.backend.(AcquiresAll)
+	if !can || e.Fencing {
+		return nil, holdfast.ErrNotAcquired
+	}
 	var t Terms
-	names := make([]string, len(keys))
+	asks := make([]wire.AcquireRequest, len(keys))
 	for i, key := range keys {
 		r := request{wait: -1}
 		if err := e.fill(&r, key, opts); err != nil {
 			return nil, errs.Of("lock", key, err)
 		}
-		names[i], t = r.name, r.Terms
-	}
-	backend, can := e.backend.(AcquiresAll)
-	if !can || e.Fencing || t.Label != nil {
-		return nil, holdfast.ErrNotAcquired
+		t = r.Terms
+		asks[i] = wire.AcquireRequest{Key: r.name, Owner: e.NewOwner(), Lease: t.Lease, Label: t.Label}
 	}
 	if ctx.Err() != nil {
 		return nil, errs.DoneBefore(ctx)
 	}
 	e.warned.Do(e.warnOfEviction)
-	states, owners := make([]*Key, 0, len(keys)), make([]string, 0, len(keys))
+	states := make([]*Key, 0, len(keys))
 	defer func() {
 		for _, k := range states {
 			k.finishCall()
 		}
 	}()
-	for i, name := range names {
-		k, err := e.beginAlone(ctx, name)
+	for i, ask := range asks {
+		k, err := e.beginAlone(ctx, ask.Key)
 		if err != nil {
 			return nil, errs.Of("lock", keys[i], err)
 		}
-		states, owners = append(states, k), append(owners, e.NewOwner())
+		states = append(states, k)
 	}
 	bounded, done := e.Calls.ContextFor(ctx)
 	defer done()
 	start, ok, err := time.Now(), false, errHeldBack
-	if e.undoingOf(names[0], false).awaitRoom(bounded) {
+	if e.undoingOf(asks[0].Key, false).awaitRoom(bounded) {
 		ok, err = calls.Detached(bounded, e.Calls, "", func(ctx context.Context) (bool, error) {
-			return backend.AcquireAll(ctx, names, owners, t.Lease)
+			return backend.AcquireAll(ctx, asks)
 		})
 	}
 	if ok || err != nil { // otherwise it is perhaps known without a call
-		err = e.NoteCall(bounded, names[0], err)
+		err = e.NoteCall(bounded, asks[0].Key, err)
 	}
-	attempts := make([]Attempt, len(names))
+	attempts := make([]Attempt, len(asks))
 	for i, k := range states {
-		attempts[i] = e.newAttempt(k, owners[i], t, start, wire.AcquireReply{OK: ok}, err)
+		attempts[i] = e.newAttempt(k, asks[i].Owner, t, start, wire.AcquireReply{OK: ok}, err)
 	}
 	return e.adoptAll(ctx, states, attempts)
 }

@@ -2,7 +2,6 @@ package queueing
 
 import (
 	"context"
-	"time"
 
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/wire"
@@ -19,8 +18,8 @@ type Backend interface {
 	Release(ctx context.Context, h wire.FairReleaseRequest) (wire.FairReply, error)
 	// Leave gives up owners, whether they wait or hold.
 	Leave(ctx context.Context, l wire.LeaveRequest) (wire.FairReply, error)
-	// Confirm sets the lease of an owner that Redis has granted name.
-	Confirm(ctx context.Context, name, owner string, lease time.Duration, g wire.Grant) (wire.AcquireReply, error)
+	// Confirm sets the lease and the label of an owner that Redis has granted a name.
+	Confirm(ctx context.Context, a wire.AcquireRequest, g wire.Grant) (wire.AcquireReply, error)
 	// Heartbeat keeps the locker's places, and reports what has become of them.
 	Heartbeat(ctx context.Context, asked []wire.HeartbeatRequest, replies []wire.HeartbeatReply) error
 	// Inbox listens to the grants of name to this locker.

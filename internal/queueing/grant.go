@@ -124,20 +124,21 @@ func (t *ticket) Decline() {
 	t.queue.drop(t)
 }
 
-// Confirm asks Redis whether a grant still stands, and sets the lease that the caller wants. If it
+// Confirm asks Redis whether a grant still stands, and sets the lease and the label that the caller wants. If it
 // does not, the waiter enters again, at the end of the queue. It takes the key's mutex.
 func (t *ticket) Confirm(ctx context.Context, w *engine.Waiter) (*holdfast.Lease, error) {
 	q, k := t.queue, t.queue.key
-	lease, doubt := w.Terms.Lease, false // the call may outlast the waiter
+	ask := wire.AcquireRequest{Key: k.Name, Owner: t.owner, Lease: w.Terms.Lease, Label: w.Terms.Label} // the call may outlast the waiter
+	doubt := false
 	for !t.declinedByClose() {
 		start, reply := time.Time{}, wire.AcquireReply{}
 		err := q.engine.RideOut(ctx, true, func(ctx context.Context) (err error) {
 			start = time.Now()
 			reply, err = engine.Call(ctx, q.engine, k.Name, func(ctx context.Context) (wire.AcquireReply, error) {
-				return q.backend.Confirm(ctx, k.Name, t.owner, lease, t.grant)
+				return q.backend.Confirm(ctx, ask, t.grant)
 			})
 			doubt = doubt || wire.OutcomeOf(err).MayHaveRun()
-			if err == nil && reply.OK && time.Since(start) >= lease-watchdog.Margin(lease) {
+			if err == nil && reply.OK && time.Since(start) >= ask.Lease-watchdog.Margin(ask.Lease) {
 				return engine.ErrTooLate
 			}
 			return wire.AsLapsed(err)

@@ -20,7 +20,7 @@ type failing struct {
 	confirms int
 }
 
-func (f *failing) Confirm(context.Context, string, string, time.Duration, wire.Grant) (wire.AcquireReply, error) {
+func (f *failing) Confirm(context.Context, wire.AcquireRequest, wire.Grant) (wire.AcquireReply, error) {
 	f.confirms++
 	return wire.AcquireReply{}, errors.New("connection reset")
 }

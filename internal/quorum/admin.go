@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/wire"
@@ -23,7 +22,7 @@ func (q *Quorum) Inspect(ctx context.Context, key string) (holdfast.Status, erro
 }
 
 // agreed is the state with a holder that a quorum of nodes has, or that of a free key. Its lease and
-// count are the largest that a quorum of nodes confirms, and its label is that of most of them.
+// count are the largest that a quorum of nodes confirms.
 func (q *Quorum) agreed(replies []holdfast.Status) holdfast.Status {
 	for _, held := range replies {
 		same := slices.DeleteFunc(slices.Clone(replies), func(other holdfast.Status) bool { return other.Owner != held.Owner })
@@ -34,8 +33,6 @@ func (q *Quorum) agreed(replies []holdfast.Status) holdfast.Status {
 		held.Remaining = same[q.quorum-1].Remaining
 		slices.SortFunc(same, func(a, b holdfast.Status) int { return b.Entries - a.Entries })
 		held.Entries = same[q.quorum-1].Entries
-		slices.SortFunc(same, func(a, b holdfast.Status) int { return strings.Compare(a.Label, b.Label) })
-		held.Label = same[len(same)/2].Label
 		return held
 	}
 	return holdfast.Status{}

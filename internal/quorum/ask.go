@@ -15,7 +15,7 @@ func (n *node) ask(h *hold, fenced bool, done func(*node, wire.NodeReply, error)
 	case !h.markFlying(n):
 		done(n, wire.NodeReply{}, errOver)
 	default:
-		n.asks.add(fenced, item[wire.NodeReply]{h, done}, n.q.hurries(h.lease))
+		n.asks.add(fenced, item[wire.NodeReply]{h, done}, n.q.hurries(h.Lease))
 	}
 }
 
@@ -34,7 +34,7 @@ func (n *node) acquire(ctx context.Context, fenced bool, items []item[wire.NodeR
 				replies[i] = wire.NodeReply{Err: errOver}
 				continue
 			}
-			asks, of = append(asks, wire.AcquireRequest{Key: h.key, Owner: h.owner, Lease: h.lease}), append(of, i)
+			asks, of = append(asks, h.AcquireRequest), append(of, i)
 		}
 		if len(asks) == 0 {
 			return nil, errOver // not an answer of the node

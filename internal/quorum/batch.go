@@ -48,7 +48,7 @@ func (b *batcher[K, R]) add(kind K, i item[R], alone bool) {
 // send closes a batch and makes its call.
 func (b *batcher[K, R]) send(c *batch.Call[K, item[R], struct{}]) {
 	b.Seal(c)
-	replies, err := callFor(len(c.Asks), b.n, c.Asks[0].hold.lease, func(ctx context.Context) ([]R, error) {
+	replies, err := callFor(len(c.Asks), b.n, c.Asks[0].hold.Lease, func(ctx context.Context) ([]R, error) {
 		return b.call(ctx, c.Kind, c.Asks)
 	})
 	if len(c.Asks) > 1 && wire.Replied(err) && wire.OutcomeOf(err) == wire.Refused {

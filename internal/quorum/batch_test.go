@@ -45,14 +45,14 @@ func first[K comparable, R any](t *testing.T, b *batcher[K, R], kind K, h *hold)
 
 // started is a new hold for which a node is about to be asked.
 func (c *client) started(n *node, key, owner string) *hold {
-	h := c.newHold(key, owner, lease)
+	h := c.newHold(asking(key, owner, lease))
 	h.markFlying(n)
 	return h
 }
 
 // holdOn is a new hold of which a node has this part.
 func (c *client) holdOn(n *node, key, owner string, p part) *hold {
-	h := c.newHold(key, owner, lease)
+	h := c.newHold(asking(key, owner, lease))
 	h.parts[n.index] = p
 	return h
 }
@@ -61,10 +61,10 @@ func (c *client) holdOn(n *node, key, owner string, p part) *hold {
 func TestBatch(t *testing.T) {
 	onNode(t, func(t *testing.T, _ *harness, c *client, n *node) {
 		calls := c.requests(0, "")
-		require.True(t, (<-beginAsk(n, c.newHold("held", ownY, lease), false)).reply.OK)
+		require.True(t, (<-beginAsk(n, c.newHold(asking("held", ownY, lease)), false)).reply.OK)
 		for _, fenced := range []bool{false, true} {
 			asks, mine := first(t, &n.asks, fenced, c.started(n, "free", fresh(ownX)))
-			same := beginAsk(n, c.newHold("held", ownX, lease), fenced)
+			same := beginAsk(n, c.newHold(asking("held", ownX, lease)), fenced)
 			require.Equal(t, 2, n.asks.Size(asks))
 			before := calls.Load()
 			n.asks.send(asks)
@@ -80,7 +80,7 @@ func TestBatch_FaultsOfOthers(t *testing.T) {
 	onNode(t, func(t *testing.T, _ *harness, c *client, n *node) {
 		c.ways[0].OwnWords("NOPERM No permissions to access a key", true, mentions("foreign"))
 		asks, foreign := first(t, &n.asks, false, c.started(n, "foreign", ownX))
-		mine := beginAsk(n, c.newHold("key", ownX, lease), false)
+		mine := beginAsk(n, c.newHold(asking("key", ownX, lease)), false)
 		require.Equal(t, 2, n.asks.Size(asks))
 		n.asks.send(asks)
 		require.Equal(t, wire.Refused, wire.OutcomeOf((<-foreign).err))
@@ -95,7 +95,7 @@ func TestBatch_FaultsOfOthers(t *testing.T) {
 func TestBatch_OneIsOver(t *testing.T) {
 	onNode(t, func(t *testing.T, r *harness, c *client, n *node) {
 		asks, mine := first(t, &n.asks, false, c.started(n, "k", ownX))
-		over := c.newHold("over", ownX, lease)
+		over := c.newHold(asking("over", ownX, lease))
 		other := beginAsk(n, over, false)
 		c.markOver(over, true, 0)
 		n.asks.send(asks)
@@ -113,7 +113,7 @@ func TestBatch_NoAnswer(t *testing.T) {
 	onNode(t, func(t *testing.T, _ *harness, c *client, n *node) {
 		c.ways[0].SwallowReply(1, mentions("two"))
 		asks, one := first(t, &n.asks, false, c.started(n, "one", ownX))
-		h := c.newHold("two", ownX, lease)
+		h := c.newHold(asking("two", ownX, lease))
 		two := beginAsk(n, h, false)
 		n.asks.send(asks)
 		require.Equal(t, wire.Unknown, wire.OutcomeOf((<-one).err))
@@ -141,7 +141,7 @@ func TestBatch_StrangeRefusal(t *testing.T) {
 		q := New([]rueidis.Client{redis}, r.client().Config)
 		defer q.Close()
 		r.do(0, "SET", "wrong", "a string")
-		n, h := q.nodes[0], q.newHold("wrong", ownX, lease)
+		n, h := q.nodes[0], q.newHold(asking("wrong", ownX, lease))
 		err := (<-beginAsk(n, h, false)).err
 		require.Equal(t, wire.Unknown, wire.OutcomeOf(err), "%v", err)
 		require.Equal(t, part{state: asked, doubt: 1}, h.part(n))
@@ -153,11 +153,11 @@ func TestBatch_StrangeRefusal(t *testing.T) {
 func TestBatch_Releases(t *testing.T) {
 	onNode(t, func(t *testing.T, r *harness, c *client, n *node) {
 		for _, key := range []string{"held", "wrong"} {
-			require.True(t, (<-beginAsk(n, c.newHold(key, ownX, lease), false)).reply.OK)
+			require.True(t, (<-beginAsk(n, c.newHold(asking(key, ownX, lease)), false)).reply.OK)
 		}
 		r.do(0, "SET", "wrong", "a string")
 		calls := c.requests(0, "")
-		ends, _ := first(t, &n.ends, struct{}{}, c.newHold("other", ownX, lease))
+		ends, _ := first(t, &n.ends, struct{}{}, c.newHold(asking("other", ownX, lease)))
 		end := func(key string) (*hold, <-chan answer[endReply]) {
 			h := c.holdOn(n, key, ownX, part{state: present})
 			c.markOver(h, true, 0)
@@ -167,7 +167,7 @@ func TestBatch_Releases(t *testing.T) {
 		free, freeEnded := end("free")
 		wrong, wrongEnded := end("wrong")
 		require.Equal(t, 4, n.ends.Size(ends))
-		hurried := c.newHold("held", ownY, 9*c.NodeTimeout)
+		hurried := c.newHold(asking("held", ownY, 9*c.NodeTimeout))
 		hurried.parts[0] = part{state: asked}
 		c.markOver(hurried, true, 0)
 		require.NoError(t, (<-beginEnd(n, hurried)).err)
@@ -188,7 +188,7 @@ func TestBatch_Releases(t *testing.T) {
 // tombstone is needed.
 func TestBatch_ReleaseAwaitsTheAnswer(t *testing.T) {
 	onNode(t, func(t *testing.T, r *harness, c *client, n *node) {
-		h := c.newHold("k", ownX, lease)
+		h := c.newHold(asking("k", ownX, lease))
 		c.ways[0].HoldReplies(true)
 		came := beginAsk(n, h, false)
 		r.settles(ownX)
@@ -234,7 +234,7 @@ func TestBatch_WhatIsNotSent(t *testing.T) {
 		require.NoError(t, (<-beginEnd(n, c.holdOn(n, "k", ownX, part{}))).err)
 		n.silent.Store(awayAfter)
 		n.why = errPending
-		require.ErrorIs(t, (<-beginAsk(n, c.newHold("k", ownX, lease), false)).err, errPending)
+		require.ErrorIs(t, (<-beginAsk(n, c.newHold(asking("k", ownX, lease)), false)).err, errPending)
 		require.Equal(t, error(errAway), (<-beginEnd(n, c.holdOn(n, "k", ownX, part{state: present}))).err)
 		require.Zero(t, calls)
 	})

@@ -69,7 +69,7 @@ func TestCloseLetsAFailedRoundBeUndone(t *testing.T) {
 func TestNothingShortIsBegunWhileClosing(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, r *harness) {
 		c := r.client()
-		n, h, kept := c.nodes[0], c.newHold("k", ownX, lease), c.newHold("kept", ownX, lease)
+		n, h, kept := c.nodes[0], c.newHold(asking("k", ownX, lease)), c.newHold(asking("kept", ownX, lease))
 		for _, h := range []*hold{h, kept} {
 			require.True(t, (<-beginAsk(n, h, false)).reply.OK)
 		}
@@ -155,9 +155,9 @@ func TestClosedNodesAreNotWaitedFor(t *testing.T) {
 			require.Equal(t, holdfast.NodeStatus{Node: c.nodes[i].name, Err: errClosed}, n)
 		}
 		n := c.nodes[0]
-		require.Equal(t, error(errClosed), (<-beginAsk(n, c.newHold("k", ownX, lease), false)).err)
+		require.Equal(t, error(errClosed), (<-beginAsk(n, c.newHold(asking("k", ownX, lease)), false)).err)
 		done, ended := answered[endReply]()
-		n.ends.add(struct{}{}, ending{c.newHold("k", ownX, lease), done}, false)
+		n.ends.add(struct{}{}, ending{c.newHold(asking("k", ownX, lease)), done}, false)
 		require.Equal(t, error(errClosed), (<-ended).err)
 	})
 }

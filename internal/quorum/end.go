@@ -92,7 +92,7 @@ func (q *Quorum) Drain(ctx context.Context, remain func(key string, why error)) 
 // giveUp ends a hold in the background. It does not wait for the nodes, as many rounds fail
 // while nodes hang.
 func (q *Quorum) giveUp(h *hold, notify bool) {
-	q.holds.Delete(h.owner)
+	q.holds.Delete(h.Owner)
 	for _, n := range q.markOver(h, notify, 0) {
 		n.end(h, func(n *node, _ endReply, err error) {
 			if err != nil {
@@ -135,7 +135,7 @@ func (n *node) endNow(end ending) {
 	} else if n.away() {
 		end.done(n, endReply{}, errAway)
 	} else {
-		n.ends.add(struct{}{}, end, n.q.hurries(end.hold.lease))
+		n.ends.add(struct{}{}, end, n.q.hurries(end.hold.Lease))
 	}
 }
 

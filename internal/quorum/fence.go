@@ -129,8 +129,8 @@ func (n *node) raise(h *hold) error {
 	if last == 0 {
 		return nil
 	}
-	ours, err := call(n, h.lease, func(ctx context.Context) (bool, error) {
-		return n.redis.WriteFence(ctx, h.key, h.owner, last, *n.q.FenceExpiry)
+	ours, err := call(n, h.Lease, func(ctx context.Context) (bool, error) {
+		return n.redis.WriteFence(ctx, h.Key, h.Owner, last, *n.q.FenceExpiry)
 	})
 	if err == nil && !ours {
 		return errOver

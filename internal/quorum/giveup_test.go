@@ -51,7 +51,7 @@ func TestFailedRoundThatSpreadNotifies(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		failed := make(chan error, 1)
 		go func() {
-			_, err := x.Acquire(ctx, "k", ownX, lease, 10)
+			_, err := x.Acquire(ctx, asking("k", ownX, lease), 10)
 			failed <- err
 		}()
 		r.settles(ownX, ownX, ownX)
@@ -74,7 +74,7 @@ func TestF4_CancelledBeforeTheRound(t *testing.T) {
 		for range 20 {
 			_, err := x.Release(t.Context(), wire.ReleaseRequest{Key: "k", Owner: ownX})
 			require.NoError(t, err)
-			a, err := x.Acquire(ctx, "k", ownX, lease, 10)
+			a, err := x.Acquire(ctx, asking("k", ownX, lease), 10)
 			require.False(t, a.OK)
 			require.Equal(t, wire.Refused, wire.OutcomeOf(err), "%v", err)
 			r.settles("", "", "")
@@ -87,7 +87,7 @@ func TestF4_GivenUpBeforeTheQuorum(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, r *harness) {
 		q := r.client().Quorum
 		for _, over := range []bool{false, true} {
-			h := q.newHold("k", ownX, lease)
+			h := q.newHold(asking("k", ownX, lease))
 			if over {
 				q.markOver(h, true, 0)
 			}

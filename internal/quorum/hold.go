@@ -3,7 +3,6 @@ package quorum
 import (
 	"math"
 	"sync"
-	"time"
 
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
@@ -32,8 +31,7 @@ func (p part) possible() bool { return p.state >= present || p.flying > 0 || p.d
 
 // hold is one owner's hold of a key, from its round to its end.
 type hold struct {
-	key, owner string        // immutable
-	lease      time.Duration // immutable
+	wire.AcquireRequest // immutable
 
 	mu        sync.Mutex   // guards the rest
 	parts     []part       // by node
@@ -49,8 +47,8 @@ type hold struct {
 	listeners int          // most listeners that one node has notified
 }
 
-func (q *Quorum) newHold(key, owner string, lease time.Duration) *hold {
-	return &hold{key: key, owner: owner, lease: lease, parts: make([]part, len(q.nodes))}
+func (q *Quorum) newHold(a wire.AcquireRequest) *hold {
+	return &hold{AcquireRequest: a, parts: make([]part, len(q.nodes))}
 }
 
 // markFlying notes that a node is about to be asked; false if the hold is over.
@@ -183,7 +181,7 @@ func (h *hold) toEnd(n *node) (how wire.ReleaseRequest, need bool) {
 	if !h.notify && !p.possible() { // a failed round that the node has refused
 		*p = part{}
 	}
-	how = wire.ReleaseRequest{Key: h.key, Owner: h.owner, Notify: h.notify, Doubt: p.doubt > 0}
+	how = wire.ReleaseRequest{Key: h.Key, Owner: h.Owner, Notify: h.notify, Doubt: p.doubt > 0}
 	if p.state == minted && p.doubt == 0 {
 		how.LastFence = h.used
 	}

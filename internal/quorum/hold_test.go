@@ -36,7 +36,7 @@ func TestG10_DefinitelyThere(t *testing.T) {
 			"added later":     {[]func(*hold){number, there}, false},
 			"over":            {[]func(*hold){there, over, number, there}, false},
 		} {
-			h := c.newHold("k", fresh(ownX), lease)
+			h := c.newHold(asking("k", fresh(ownX), lease))
 			for _, step := range one.steps {
 				step(h)
 			}
@@ -53,7 +53,7 @@ func TestG10_DefinitelyThere(t *testing.T) {
 func TestF7_TombstoneIsNobodysHold(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, r *harness) {
 		q := r.client().Quorum
-		h := q.newHold("k", ownX, lease)
+		h := q.newHold(asking("k", ownX, lease))
 		a := &round{q: q, hold: h, replies: make([]wire.NodeReply, 1), errs: []error{errPending}, pending: 1, decided: make(chan struct{})}
 		a.onReply(q.nodes[0], wire.NodeReply{AcquireReply: wire.AcquireReply{Gone: true}}, nil)
 		<-a.decided
@@ -67,7 +67,7 @@ func TestF7_TombstoneIsNobodysHold(t *testing.T) {
 func TestF7_LateAnswerOfWhatIsSettled(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, r *harness) {
 		c := r.client()
-		n, h := c.nodes[0], c.newHold("k", ownX, lease)
+		n, h := c.nodes[0], c.newHold(asking("k", ownX, lease))
 		vote, err := n.voting(t.Context())
 		require.NoError(t, err)
 		require.True(t, h.markSent(n))
@@ -76,7 +76,7 @@ func TestF7_LateAnswerOfWhatIsSettled(t *testing.T) {
 		require.NoError(t, (<-beginEnd(n, h)).err)
 		require.True(t, h.forgotten(n))
 		replies := make([]wire.NodeReply, 1)
-		ask := []wire.AcquireRequest{{Key: h.key, Owner: h.owner, Lease: h.lease}}
+		ask := []wire.AcquireRequest{{Key: h.Key, Owner: h.Owner, Lease: h.Lease}}
 		require.NoError(t, n.redis.AcquireVoted(t.Context(), vote, false, ask, replies))
 		require.True(t, replies[0].Gone)
 		for _, late := range []bool{replies[0].OK, true} {
@@ -138,7 +138,7 @@ func TestUnansweredReleaseIsNoLoss(t *testing.T) {
 		lost  int
 	}{{calls.ErrNoAnswer, 0}, {refused(errors.New("NOPERM")), 1}} {
 		n := New(nil, Config{}).newTestNode()
-		h := n.q.newHold("k", ownX, lease)
+		h := n.q.newHold(asking("k", ownX, lease))
 		h.parts[0] = part{state: present}
 		require.ErrorIs(t, n.noteEnd(h, endReply{}, c.first), c.first)
 		require.NoError(t, n.noteEnd(h, endReply{}, nil))
@@ -172,7 +172,7 @@ func TestRepairerIsPatientWithoutAVote(t *testing.T) {
 				tries[i].Add(1)
 				return nil, why
 			}
-			h := c.newHold("k", ownX, lease)
+			h := c.newHold(asking("k", ownX, lease))
 			h.won = true
 			n.repair(h)
 		}

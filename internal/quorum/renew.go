@@ -204,7 +204,7 @@ func (n *node) setEntries(h *hold, entries wire.Entries) (ours bool, err error) 
 	if n.away() {
 		return false, n.absence()
 	}
-	return call(n, h.lease, func(ctx context.Context) (bool, error) {
-		return n.redis.SetEntries(ctx, h.key, h.owner, entries)
+	return call(n, h.Lease, func(ctx context.Context) (bool, error) {
+		return n.redis.SetEntries(ctx, h.Key, h.Owner, entries)
 	})
 }

@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -239,26 +240,30 @@ func TestLateRenewalBringsTheNewEntries(t *testing.T) {
 	})
 }
 
-// A node that missed a nested entry, or a hold with a label of its own, gets them with the next renewal.
-func TestRenewalBringsEntriesAndLabel(t *testing.T) {
+// A node that missed a nested entry gets it with the next renewal.
+func TestRenewalBringsEntries(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, r *harness) {
 		x := r.nested()
 		r.do(2, "HSET", "k", ownX, "1")
 		x.renews(watchdog.Renewed)
 		require.Equal(t, []string{"2", "2", "2"}, r.entries())
+	})
+}
 
-		label := "its own"
-		x.notes(wire.Entries{Count: 1, Label: &label})
+// A hold has its label on each node, also on one that gets it by a repair, whatever its entries.
+func TestRepairBringsTheLabel(t *testing.T) {
+	inBubble(t, 3, func(t *testing.T, r *harness) {
+		x, own := r.warm(), "its own"
+		a, err := x.Acquire(t.Context(), wire.AcquireRequest{Key: "k", Owner: ownX, Lease: lease, Label: &own}, 1)
+		require.NoError(t, err)
+		require.True(t, a.OK)
 		settle()
-		for i := range r.servers { // that the label has not reached yet
-			r.do(i, "HSET", "k", ownX, "1 usual")
-			held, err := x.Inspect(t.Context(), "k")
-			require.NoError(t, err)
-			require.Equal(t, "its own", held.Label)
-			r.do(i, "HSET", "k", ownX, "1 its own")
+		for n := 1; n <= 2; n++ {
+			entries := fmt.Sprint(n, " its own")
+			r.do(2, "DEL", "k")
+			x.renews(watchdog.Renewed)
+			require.Equal(t, []string{entries, entries, entries}, r.entries())
+			x.notes(wire.Entries{Count: 2, Label: &own})
 		}
-		r.do(2, "DEL", "k")
-		x.renews(watchdog.Renewed)
-		require.Equal(t, []string{"1 its own", "1 its own", "1 its own"}, r.entries())
 	})
 }

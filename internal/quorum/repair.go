@@ -35,7 +35,7 @@ const jobsAtOnce = 50
 func (n *node) endLater(h *hold) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	now, from, lease := n.q.calls.Now(), time.Duration(n.extended.Load()), h.lease
+	now, from, lease := n.q.calls.Now(), time.Duration(n.extended.Load()), h.Lease
 	if p := h.part(n); p.doubt > 0 {
 		from, lease = now, max(lease, n.q.Lease)
 	} else if p.renews {
@@ -43,7 +43,7 @@ func (n *node) endLater(h *hold) {
 	}
 	until := from + lease + n.q.NodeTimeout
 	if now > until {
-		delete(n.jobs, h.owner)
+		delete(n.jobs, h.Owner)
 		return
 	}
 	n.put(&job{hold: h, until: until, ends: true})
@@ -56,13 +56,13 @@ func (n *node) repair(h *hold) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if h.live() {
-		n.put(&job{hold: h, until: n.q.calls.Now() + h.lease + n.q.NodeTimeout})
+		n.put(&job{hold: h, until: n.q.calls.Now() + h.Lease + n.q.NodeTimeout})
 	}
 }
 
 // put notes a job, under mu.
 func (n *node) put(j *job) {
-	n.jobs[j.hold.owner] = j
+	n.jobs[j.hold.Owner] = j
 	n.ensureRepairer()
 }
 
@@ -163,8 +163,8 @@ func (n *node) doAll(jobs []*job) (failed error) {
 		if failed == nil || lasts(failed) {
 			failed = err
 		}
-		if n.jobs[j.hold.owner] == nil { // otherwise there is a newer job
-			n.jobs[j.hold.owner] = j
+		if n.jobs[j.hold.Owner] == nil { // otherwise there is a newer job
+			n.jobs[j.hold.Owner] = j
 		}
 	}
 	return failed
@@ -177,7 +177,7 @@ func (n *node) unended() (why map[string]error, hopeless bool) {
 	why, hopeless = make(map[string]error), true
 	for _, j := range append(slices.Collect(maps.Values(n.jobs)), n.doing...) {
 		if j.ends && !j.hold.forgotten(n) {
-			why[j.hold.key] = cmp.Or(j.err, errPending)
+			why[j.hold.Key] = cmp.Or(j.err, errPending)
 			hopeless = hopeless && wire.Permanent(j.err)
 		}
 	}
@@ -216,7 +216,7 @@ func (n *node) add(h *hold) error {
 	case !a.reply.OK:
 		return nil
 	}
-	if entries := h.counted(); entries.Count > 1 || entries.Label != nil {
+	if entries := h.counted(); entries.Count > 1 {
 		if _, err := n.setEntries(h, entries); err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ func TestRepairerEndsBeforeItAdds(t *testing.T) {
 		n.guard.forget()
 		x.requireNoVote(2)
 		for range 20_000 {
-			h := x.newHold("other", fresh(ownO), lease)
+			h := x.newHold(asking("other", fresh(ownO), lease))
 			h.won = true
 			n.repair(h)
 		}

@@ -37,16 +37,16 @@ type round struct {
 // are split and this round has most of them, it first asks the others again, a few times. It
 // then asks missing nodes again in the background, or ends a failed round on all nodes. It asks
 // none if ctx has ended.
-func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Duration, reserve int64) (wire.AcquireReply, error) {
+func (q *Quorum) Acquire(ctx context.Context, a wire.AcquireRequest, reserve int64) (wire.AcquireReply, error) {
 	q.checkNodes(ctx)
-	h := q.newHold(key, owner, lease)
+	h := q.newHold(a)
 	r := &round{
 		q: q, hold: h, reserve: max(1, min(reserve, q.MaxLease.Microseconds()/8)), // see maxSkew
 		replies: make([]wire.NodeReply, len(q.nodes)), errs: make([]error, len(q.nodes)),
 	}
-	q.holds.Store(owner, h) // so that a caller that leaves during the round can give it up by the owner
+	q.holds.Store(a.Owner, h) // so that a caller that leaves during the round can give it up by the owner
 	if err := ctx.Err(); err != nil {
-		q.holds.Delete(owner) // the caller may have left before that
+		q.holds.Delete(a.Owner) // the caller may have left before that
 		return wire.AcquireReply{}, ownError{err, wire.Refused}
 	}
 	start := time.Now()
@@ -113,7 +113,7 @@ func (r *round) winsSplit() (others []*node) {
 			others = append(others, n)
 		}
 	}
-	mine := rank(r.hold.owner)
+	mine := rank(r.hold.Owner)
 	for owner, n := range votes {
 		if n > r.yes || n == r.yes && rank(owner) > mine {
 			return nil

@@ -58,7 +58,7 @@ func TestBatch_Queued(t *testing.T) {
 	s.Do(t, "SET", "wrong", "a string")
 	acquire := func(key, n string) func() wire.Result[wire.AcquireReply] {
 		return func() wire.Result[wire.AcquireReply] {
-			a, err := q.Acquire(ctx, key, owner(n), lease, 1)
+			a, err := q.Acquire(ctx, wire.AcquireRequest{Key: key, Owner: owner(n), Lease: lease}, 1)
 			return wire.Result[wire.AcquireReply]{Value: a, Err: err}
 		}
 	}

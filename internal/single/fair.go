@@ -2,7 +2,6 @@ package single
 
 import (
 	"context"
-	"time"
 
 	"github.com/redis/rueidis"
 
@@ -46,8 +45,8 @@ func newFair(client rueidis.Client, c engine.Config, own queueing.Config) *Fair 
 }
 
 // Acquire takes a free key without waiters, alone or in a batch.
-func (f *Fair) Acquire(ctx context.Context, name, owner string, lease time.Duration, _ int64) (wire.AcquireReply, error) {
-	return f.acquires.do(ctx, none{}, wire.AcquireRequest{Key: name, Owner: owner, Lease: lease})
+func (f *Fair) Acquire(ctx context.Context, a wire.AcquireRequest, _ int64) (wire.AcquireReply, error) {
+	return f.acquires.do(ctx, none{}, a)
 }
 
 // Release ends a hold and gives the key to the next waiter, alone or in a batch.

@@ -2,7 +2,6 @@ package single
 
 import (
 	"context"
-	"time"
 
 	"github.com/redis/rueidis"
 
@@ -36,10 +35,10 @@ func newRLock(client rueidis.Client, c engine.Config) *RLock {
 }
 
 // Acquire takes a free key, alone or in a batch.
-func (r *RLock) Acquire(ctx context.Context, name, owner string, lease time.Duration, reserve int64) (wire.AcquireReply, error) {
+func (r *RLock) Acquire(ctx context.Context, a wire.AcquireRequest, reserve int64) (wire.AcquireReply, error) {
 	f := r.fencing
 	f.Reserve *= reserve
-	return r.acquires.do(ctx, f, wire.AcquireRequest{Key: name, Owner: owner, Lease: lease})
+	return r.acquires.do(ctx, f, a)
 }
 
 // Release ends a hold, alone or in a batch.

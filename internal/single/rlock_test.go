@@ -228,7 +228,7 @@ func TestBatch_OverBefore(t *testing.T) {
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
 	c := r.first("a", "me")
-	_, err := r.backend.Acquire(over, "b", "me", time.Minute, 1)
+	_, err := r.backend.Acquire(over, wire.AcquireRequest{Key: "b", Owner: "me", Lease: time.Minute}, 1)
 	require.Equal(t, wire.Refused, wire.OutcomeOf(err))
 	require.Equal(t, 1, r.backend.acquires.Size(c))
 }
@@ -295,7 +295,7 @@ func TestBatch_Leaving(t *testing.T) {
 	join := func(ctx context.Context, key string) {
 		size := r.backend.acquires.Size(c)
 		go func() {
-			_, err := r.backend.Acquire(ctx, key, "me", time.Minute, 1)
+			_, err := r.backend.Acquire(ctx, wire.AcquireRequest{Key: key, Owner: "me", Lease: time.Minute}, 1)
 			came <- err
 		}()
 		r.until(func() bool { return r.backend.acquires.Size(c) == size+1 })

@@ -73,11 +73,14 @@ func newRWLock(s server, c engine.Config) *RWLock {
 }
 
 // Acquire takes the lock if others let it, alone or in a batch. If it is refused to waiting
-// callers, they must try again before their wish ends.
-func (r *RWLock) Acquire(ctx context.Context, name, owner string, lease time.Duration, reserve int64) (wire.AcquireReply, error) {
-	f, a := r.fencing, wire.RWLockAcquireRequest{AcquireRequest: wire.AcquireRequest{Key: name, Owner: owner, Lease: lease}}
+// callers, they must try again before their wish ends. A reader beside a writer does not wait.
+func (r *RWLock) Acquire(ctx context.Context, own wire.AcquireRequest, reserve int64) (wire.AcquireReply, error) {
+	f, a := r.fencing, wire.RWLockAcquireRequest{AcquireRequest: own}
+	if a.Beside != "" {
+		return r.RWLock.Acquire(ctx, wire.Fencing{}, a)
+	}
 	f.Reserve *= reserve
-	w, sent := r.noteWish(name)
+	w, sent := r.noteWish(a.Key)
 	if w == nil {
 		return r.acquires.do(ctx, f, a)
 	}
@@ -92,11 +95,6 @@ func (r *RWLock) Acquire(ctx context.Context, name, owner string, lease time.Dur
 		reply.Remaining = wishAgain
 	}
 	return reply, err
-}
-
-// AcquireBeside takes the lock for a reader that writer calls.
-func (r *RWLock) AcquireBeside(ctx context.Context, name, owner, writer string, lease time.Duration) (wire.AcquireReply, error) {
-	return r.RWLock.Acquire(ctx, wire.Fencing{}, wire.RWLockAcquireRequest{AcquireRequest: wire.AcquireRequest{Key: name, Owner: owner, Lease: lease}, Beside: writer})
 }
 
 // noteWish returns the wish of the callers that wait for key, for a call that is to note it, and what

@@ -44,7 +44,7 @@ func withWishes(t *testing.T, f func(r *wishRig)) {
 }
 
 func (r *wishRig) acquire(n int) (ok bool) {
-	reply, err := r.backend.Acquire(r.Context(), "k", wisher(n), time.Minute, 1)
+	reply, err := r.backend.Acquire(r.Context(), wire.AcquireRequest{Key: "k", Owner: wisher(n), Lease: time.Minute}, 1)
 	require.NoError(r, err)
 	return reply.OK
 }
@@ -116,7 +116,7 @@ func TestAnAnswerHidesNoWish(t *testing.T) {
 					}
 					return reply, nil
 				}
-				reply, err := r.backend.Acquire(r.Context(), "k", wisher(2), time.Minute, 1)
+				reply, err := r.backend.Acquire(r.Context(), wire.AcquireRequest{Key: "k", Owner: wisher(2), Lease: time.Minute}, 1)
 				require.Equal(r, lost, err != nil)
 				require.Equal(r, !lost, reply.OK)
 				require.True(r, r.wished())

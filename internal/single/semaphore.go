@@ -2,7 +2,6 @@ package single
 
 import (
 	"context"
-	"time"
 
 	"github.com/redis/rueidis"
 
@@ -36,8 +35,8 @@ func NewSemaphore(client rueidis.Client, c engine.Config, n int) (*engine.Engine
 
 // Acquire takes a permit, alone or in a batch. If others have agreed on another number, it
 // fails.
-func (p *Semaphore) Acquire(ctx context.Context, name, owner string, lease time.Duration, _ int64) (wire.AcquireReply, error) {
-	reply, err := p.acquires.do(ctx, none{}, wire.AcquireRequest{Key: name, Owner: owner, Lease: lease})
+func (p *Semaphore) Acquire(ctx context.Context, a wire.AcquireRequest, _ int64) (wire.AcquireReply, error) {
+	reply, err := p.acquires.do(ctx, none{}, a)
 	if err == nil && reply.Agreed != 0 {
 		return wire.AcquireReply{}, wire.Judge(&holdfast.PermitsError{Wanted: p.n, Agreed: reply.Agreed}, wire.Refused)
 	}

@@ -47,6 +47,8 @@ type AcquireReply struct {
 type AcquireRequest struct {
 	Key, Owner string
 	Lease      time.Duration
+	Label      *string // of the owner, for people; nil: that of the Redis
+	Beside     string  // the writer that calls, beside which a reader takes a read/write lock; "": none
 }
 
 // Acquire takes a key for an owner if it is free, for one lease from now. Otherwise it
@@ -70,7 +72,7 @@ func (r *Redis) AcquireEach(ctx context.Context, f Fencing, asks []AcquireReques
 }
 
 func (r *Redis) acquireInput(in input, s sentFencing, a AcquireRequest) input {
-	in.keys, in.args = append(in.keys, a.Key, tombstone(a.Key, a.Owner)), append(in.args, a.Owner, millis(a.Lease), r.oneEntry)
+	in.keys, in.args = append(in.keys, a.Key, tombstone(a.Key, a.Owner)), append(in.args, a.Owner, millis(a.Lease), r.firstEntry(a.Label))
 	return in.fenced(s, a.Key)
 }
 
@@ -84,28 +86,28 @@ func (r *Redis) runAcquire(ctx context.Context, parse parser[AcquireReply], s sc
 	return a, err
 }
 
-// AcquireAll takes all of keys in one call, keys[i] for owners[i], for one lease from
-// now; if one of them is not free it changes nothing, and OK is false. OK is also false if
+// AcquireAll takes several keys in one call, for one lease from now; if one of them is not free it
+// changes nothing, and OK is false. The lease and the label are those of the first. OK is also false if
 // they must be of one slot and are of several: without a call where [Redis.BySlot] says so. It
 // may be repeated like Acquire; Release in doubt undoes each.
-func (r *Redis) AcquireAll(ctx context.Context, keys, owners []string, lease time.Duration) (ok bool, err error) {
-	if len(keys) == 0 || len(owners) != len(keys) {
-		return false, refuse("%d keys and %d owners: not as many of each, or none", len(keys), len(owners))
-	}
-	args := make([]string, 0, 3*len(keys)+2)
-	for i, key := range keys {
-		if r.BySlot() && cluster.Slot(key) != cluster.Slot(keys[0]) {
+func (r *Redis) AcquireAll(ctx context.Context, asks []AcquireRequest) (ok bool, err error) {
+	args := make([]string, 0, 3*len(asks)+2)
+	for _, a := range asks {
+		if r.BySlot() && cluster.Slot(a.Key) != cluster.Slot(asks[0].Key) {
 			return false, nil
 		}
-		args = append(args, key, tombstone(key, owners[i]))
+		args = append(args, a.Key, tombstone(a.Key, a.Owner))
 	}
-	args = append(append(args, millis(lease), r.oneEntry), owners...)
-	m, shortfall, err := r.write(ctx, acquireAll, 2*len(keys), args...)
+	args = append(args, millis(asks[0].Lease), r.firstEntry(asks[0].Label))
+	for _, a := range asks {
+		args = append(args, a.Owner)
+	}
+	m, shortfall, err := r.write(ctx, acquireAll, 2*len(asks), args...)
 	if crossed(err) {
 		return false, nil
 	}
 	refused, err := integer(m, err)
-	if err == nil && (refused < 0 || refused > int64(len(keys))) {
+	if err == nil && (refused < 0 || refused > int64(len(asks))) {
 		err = errReply
 	}
 	if err == nil && refused == 0 {

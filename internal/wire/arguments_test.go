@@ -173,7 +173,7 @@ func TestF8_BadArguments(t *testing.T) {
 		c.owner = a.Owner
 		reader := RWLockAcquireRequest{AcquireRequest: a}
 		refused(what, errOf(c.Acquire(ctx, Fencing{}, a)), errOf(c.Acquire(ctx, fencingHour, a)),
-			errOf(each(ctx, fencedBy(Fencing{}, c.AcquireEach), a)), errOf(c.AcquireAll(ctx, []string{"k"}, []string{a.Owner}, a.Lease)),
+			errOf(each(ctx, fencedBy(Fencing{}, c.AcquireEach), a)), errOf(c.AcquireAll(ctx, []AcquireRequest{a})),
 			errOf(c.fair.Acquire(ctx, a)), errOf(each(ctx, c.fair.AcquireEach, a)), errOf(c.permits().Acquire(ctx, a)),
 			errOf(c.rw.Acquire(ctx, Fencing{}, reader)), errOf(each(ctx, fencedBy(Fencing{}, c.rw.AcquireEach), reader)))
 		for _, vote := range []*Vote{nil, c.vote} {
@@ -182,15 +182,15 @@ func TestF8_BadArguments(t *testing.T) {
 			refused(what, replies[0].Err)
 		}
 	}
-	hold("owner", AcquireRequest{"k", "", lease})
+	hold("owner", asking("k", ""))
 	for _, d := range []time.Duration{0, -time.Second} {
-		hold("lease", AcquireRequest{"k", ofA(1), d})
+		hold("lease", AcquireRequest{Key: "k", Owner: ofA(1), Lease: d})
 		for _, renew := range []func(context.Context, time.Duration, []string, []string, []watchdog.Answer) error{c.Renew, c.permits().Renew, c.rw.Renew} {
 			refused("lease", renew(ctx, d, []string{"k"}, []string{ownA}, make([]watchdog.Answer, 1)))
 		}
-		refused("lease", errOf(c.fair.Confirm(ctx, "k", ofA(1), d, Grant{})))
+		refused("lease", errOf(c.fair.Confirm(ctx, AcquireRequest{Key: "k", Owner: ofA(1), Lease: d}, Grant{})))
 	}
-	ask := AcquireRequest{"k", ofA(1), lease}
+	ask := asking("k", ofA(1))
 	for what, fencings := range map[string][]Fencing{
 		"reserve": {{Reserve: -1}, {Reserve: 1e9}}, "counter expiry": {{Reserve: 1, Expiry: -time.Second}},
 	} {
@@ -199,7 +199,8 @@ func TestF8_BadArguments(t *testing.T) {
 				errOf(c.rw.Acquire(ctx, f, RWLockAcquireRequest{AcquireRequest: ask})))
 		}
 	}
-	beside := RWLockAcquireRequest{AcquireRequest: ask, Beside: writer(ofA(2))}
+	beside := RWLockAcquireRequest{AcquireRequest: ask}
+	beside.Beside = writer(ofA(2))
 	refused("fencing", errOf(c.rw.Acquire(ctx, fencingHour, beside)), errOf(each(ctx, fencedBy(fencingHour, c.rw.AcquireEach), beside)))
 	for _, d := range []time.Duration{-time.Second, time.Minute + time.Millisecond} {
 		refused("wish", errOf(c.rw.Acquire(ctx, Fencing{}, RWLockAcquireRequest{AcquireRequest: ask, Wish: d})),
@@ -234,6 +235,5 @@ func TestF8_NotSent(t *testing.T) {
 		refused("owners", errOf(each(ctx, c.fair.LeaveEach, LeaveRequest{"a", []string{ofA(3)}, nil}, l)))
 	}
 	one, two := []string{"a"}, []string{"a", "b"}
-	refused("not as many", c.Renew(ctx, lease, nil, nil, nil), c.Renew(ctx, lease, two, one, make([]watchdog.Answer, 2)), c.Renew(ctx, lease, two, two, make([]watchdog.Answer, 1)),
-		errOf(c.AcquireAll(ctx, two, one, lease)), errOf(c.AcquireAll(ctx, nil, nil, lease)))
+	refused("not as many", c.Renew(ctx, lease, nil, nil, nil), c.Renew(ctx, lease, two, one, make([]watchdog.Answer, 2)), c.Renew(ctx, lease, two, two, make([]watchdog.Answer, 1)))
 }

@@ -58,11 +58,9 @@ var plain = family{
 	ofHold: []string{"set entries", "release", "release fenced", "give up"}, denies: []string{"renew"},
 	moves: []string{"renew"}, replicas: []string{"inspect"},
 	calls: map[string]call{
-		"acquire": func(c client) error { return errOf(c.Acquire(c.ctx, Fencing{}, AcquireRequest{c.key, c.owner, lease})) },
-		"acquire fenced": func(c client) error {
-			return errOf(c.Acquire(c.ctx, fencingHour, AcquireRequest{c.key, c.owner, lease}))
-		},
-		"acquire all":         func(c client) error { return errOf(c.AcquireAll(c.ctx, []string{c.key}, []string{c.owner}, lease)) },
+		"acquire":             func(c client) error { return errOf(c.Acquire(c.ctx, Fencing{}, asking(c.key, c.owner))) },
+		"acquire fenced":      func(c client) error { return errOf(c.Acquire(c.ctx, fencingHour, asking(c.key, c.owner))) },
+		"acquire all":         func(c client) error { return errOf(c.AcquireAll(c.ctx, []AcquireRequest{asking(c.key, c.owner)})) },
 		"acquire each":        func(c client) error { return c.acquireEach(Fencing{}) },
 		"acquire each fenced": func(c client) error { return c.acquireEach(fencingHour) },
 		"renew":               func(c client) error { return c.renews(c.Renew) },
@@ -85,19 +83,24 @@ var inOrder = family{
 	// lpos and zremrangebyrank are for a queue that was tampered with
 	needless:   []string{"lrem", "lset", "ltrim", "publish", "pubsub|numsub", "zrem", "lpos", "zremrangebyrank"},
 	situations: []string{"free", "held", "waiting", "expired", "dead head", "Java head"},
-	ofHold:     []string{"confirm", "release", "release in doubt", "release each", "leave", "leave each"},
+	ofHold:     []string{"confirm", "confirm labelled", "release", "release in doubt", "release each", "leave", "leave each"},
 	noLock:     []string{"queue"},
 	once:       []string{"force release"},
-	moves:      []string{"confirm"},
+	moves:      []string{"confirm", "confirm labelled"},
 	replicas:   []string{"inspect", "queue"},
 	serve:      []string{"acquire", "acquire each", "heartbeat"},
 	leave:      []string{"leave", "leave each"},
 	calls: map[string]call{
-		"acquire":      func(c client) error { return errOf(c.fair.Acquire(c.ctx, AcquireRequest{c.key, c.owner, lease})) },
+		"acquire":      func(c client) error { return errOf(c.fair.Acquire(c.ctx, asking(c.key, c.owner))) },
 		"acquire each": func(c client) error { return errOf(each(c.ctx, c.fair.AcquireEach, c.asks()...)) },
 		"enter":        func(c client) error { return errOf(c.fair.Enter(c.ctx, c.key, c.owner, ofA(2))) },
-		"confirm":      func(c client) error { return errOf(c.fair.Confirm(c.ctx, c.key, c.owner, lease, Grant{})) },
-		"release":      func(c client) error { return errOf(c.fair.Release(c.ctx, fairHold(c.key, c.owner, 0))) },
+		"confirm":      func(c client) error { return errOf(c.fair.Confirm(c.ctx, asking(c.key, c.owner), Grant{})) },
+		"confirm labelled": func(c client) error {
+			a := asking(c.key, c.owner)
+			a.Label = new("its own")
+			return errOf(c.fair.Confirm(c.ctx, a, Grant{}))
+		},
+		"release": func(c client) error { return errOf(c.fair.Release(c.ctx, fairHold(c.key, c.owner, 0))) },
 		"release in doubt": func(c client) error {
 			h := fairHold(c.key, c.owner, 1)
 			h.Doubt, h.Served = true, []string{ofA(2)}
@@ -164,7 +167,7 @@ var permitted = family{
 	ofHold: []string{"set entries", "set entries plainly", "release", "release each", "give up"}, denies: []string{"renew"},
 	moves: []string{"renew"}, replicas: []string{"inspect"},
 	calls: map[string]call{
-		"acquire":      func(c client) error { return errOf(c.permits().Acquire(c.ctx, AcquireRequest{c.key, c.owner, lease})) },
+		"acquire":      func(c client) error { return errOf(c.permits().Acquire(c.ctx, asking(c.key, c.owner))) },
 		"acquire each": func(c client) error { return errOf(each(c.ctx, c.permits().AcquireEach, c.asks()[0])) },
 		"renew":        func(c client) error { return c.renews(c.permits().Renew) },
 		"release": func(c client) error {
@@ -208,7 +211,7 @@ func inspects(c client) error { return errOf(c.Inspect(c.ctx, c.key)) }
 
 // asks is for the owner's hold and another.
 func (c client) asks() []AcquireRequest {
-	return []AcquireRequest{{c.key, c.owner, lease}, {c.key, ofA(2), lease}}
+	return []AcquireRequest{asking(c.key, c.owner), asking(c.key, ofA(2))}
 }
 
 // fencedBy is a call for several holds with that fencing.
@@ -308,7 +311,7 @@ func (r *harness) permits(n int, owners ...string) {
 	r.t.Helper()
 	p := NewSemaphore(NewRedis(r.redis.client, RedisSettings{Label: "label"}), n)
 	for _, owner := range owners {
-		require.True(r.t, must(p.Acquire(bounded(r.t), AcquireRequest{"k", owner, lease}))(r.t).OK)
+		require.True(r.t, must(p.Acquire(bounded(r.t), asking("k", owner)))(r.t).OK)
 	}
 }
 

@@ -48,7 +48,7 @@ func TestClusterSlotMoves(t *testing.T) {
 	slot, to := moving(t, c, "k")
 	confirmed := NewRedis(n.client, RedisSettings{Cluster: n.Cluster, Replicas: 1, ReplicaTimeout: time.Second})
 	for says, n := range map[string]*Redis{"TRYAGAIN": n, "ASK|TRYAGAIN": confirmed} {
-		_, err := n.Acquire(ctx, Fencing{}, AcquireRequest{"k", ownA, lease})
+		_, err := n.Acquire(ctx, Fencing{}, asking("k", ownA))
 		require.Equal(t, Unavailable, OutcomeOf(err), err)
 		require.Regexp(t, says, err.Error())
 	}
@@ -57,16 +57,16 @@ func TestClusterSlotMoves(t *testing.T) {
 		for _, s := range c.Masters(t) {
 			s.Do(t, "CONFIG", "RESETSTAT")
 		}
-		_, err := n.Acquire(ctx, Fencing{}, AcquireRequest{"k", ownA, lease})
+		_, err := n.Acquire(ctx, Fencing{}, asking("k", ownA))
 		require.Equal(t, Unavailable, OutcomeOf(err), err)
 		return triedAgain(t, c) > 1
 	})
 
 	acquired := make(chan error, 1)
 	go func() {
-		a, err := n.Acquire(ctx, Fencing{}, AcquireRequest{"k", ownB, lease})
+		a, err := n.Acquire(ctx, Fencing{}, asking("k", ownB))
 		for OutcomeOf(err) == Unavailable { // on a busy machine, the move takes longer than the call
-			a, err = n.Acquire(ctx, Fencing{}, AcquireRequest{"k", ownB, lease})
+			a, err = n.Acquire(ctx, Fencing{}, asking("k", ownB))
 		}
 		if err == nil && !a.OK {
 			err = errors.New("not acquired")
@@ -109,7 +109,7 @@ func TestClusterRenewsPermitsWhileASlotMoves(t *testing.T) {
 	var keys, owners, moved []string
 	for i := range 25 {
 		keys, owners = append(keys, fmt.Sprint("{tag}", i)), append(owners, ofA(i))
-		require.True(t, must(p.Acquire(bounded(t), AcquireRequest{keys[i], owners[i], time.Hour}))(t).OK)
+		require.True(t, must(p.Acquire(bounded(t), AcquireRequest{Key: keys[i], Owner: owners[i], Lease: time.Hour}))(t).OK)
 		if i < 12 {
 			moved = append(moved, keys[i], permitRecord(keys[i]))
 		}
@@ -153,7 +153,7 @@ func TestClusterIsDown(t *testing.T) {
 	s.Do(t, "CLUSTER", "DELSLOTS", slot)
 	until(t, func() bool { // a busy machine may have no time for a second attempt
 		s.Do(t, "CONFIG", "RESETSTAT")
-		_, err := n.Acquire(bounded(t), Fencing{}, AcquireRequest{"k", ownA, lease})
+		_, err := n.Acquire(bounded(t), Fencing{}, asking("k", ownA))
 		require.Equal(t, Unavailable, OutcomeOf(err), err)
 		require.ErrorContains(t, err, "CLUSTERDOWN")
 		return again.MatchString(text(t, s, "INFO", "errorstats"))
@@ -188,15 +188,15 @@ func TestClusterSeveralKeys(t *testing.T) {
 	require.ErrorContains(t, replies[1].Err, "WRONGTYPE")
 	require.Equal(t, []HeartbeatReply{{Grant: Grant{Owner: ofA(1)}, Absent: []int{0}}, {Err: replies[1].Err}, {}}, replies)
 
-	require.False(t, must(n.AcquireAll(ctx, []string{"a", "b", "c"}, []string{ofA(1), ofA(2), ofA(3)}, lease))(t))
-	require.True(t, must(n.AcquireAll(ctx, []string{"{a}1", "{a}2"}, []string{ofA(1), ofA(2)}, lease))(t))
+	require.False(t, must(n.AcquireAll(ctx, []AcquireRequest{asking("a", ofA(1)), asking("b", ofA(2)), asking("c", ofA(3))}))(t))
+	require.True(t, must(n.AcquireAll(ctx, []AcquireRequest{asking("{a}1", ofA(1)), asking("{a}2", ofA(2))}))(t))
 
 	for _, m := range c.Masters(t) {
 		m.Do(t, "ACL", "SETUSER", "default", "-cluster")
 		t.Cleanup(func() { m.Do(t, "ACL", "SETUSER", "default", "+cluster") })
 	}
 	stranger := NewRedis(n.client, RedisSettings{Cluster: cluster.New(n.client)})
-	requireRefused(t, "NOPERM", errOf(stranger.Acquire(ctx, Fencing{}, AcquireRequest{"k", ownA, lease})))
+	requireRefused(t, "NOPERM", errOf(stranger.Acquire(ctx, Fencing{}, asking("k", ownA))))
 	require.NoError(t, NewFair(stranger, settingsOf(clientA)).Heartbeat(ctx, asked, replies), "each slot has an error of its own")
 	requireRefused(t, "NOPERM", replies[0].Err)
 }
@@ -212,7 +212,7 @@ func TestClusterNames(t *testing.T) {
 		}
 		require.Equal(t, same, oneSlot(key), key)
 		if !same {
-			requireRefused(t, "hash tag", errOf(n.Acquire(bounded(t), Fencing{}, AcquireRequest{key, ownA, lease})), key)
+			requireRefused(t, "hash tag", errOf(n.Acquire(bounded(t), Fencing{}, asking(key, ownA))), key)
 		}
 	}
 }

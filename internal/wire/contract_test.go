@@ -60,8 +60,8 @@ var more = map[string]func(r *harness){
 	"permits elsewhere": func(r *harness) { r.permits(3, ofB(1)) },
 	"no label": func(r *harness) {
 		p := NewSemaphore(r.redis, 2)
-		must(p.Acquire(bounded(r.t), AcquireRequest{"k", ofB(1), lease}))(r.t)
-		must(p.Acquire(bounded(r.t), AcquireRequest{"k", ofB(2), lease}))(r.t)
+		must(p.Acquire(bounded(r.t), asking("k", ofB(1))))(r.t)
+		must(p.Acquire(bounded(r.t), asking("k", ofB(2))))(r.t)
 	},
 	"permit listener":    func(r *harness) { r.permits(2, ofA(1)); r.subscribe(scripts.SemaphoreChannel("k")) },
 	"permit, no message": func(r *harness) { r.permits(2, ofA(1)); r.s.Do(r.t, "ACL", "SETUSER", "default", "-publish") },

@@ -69,7 +69,7 @@ func TestAcquireEach(t *testing.T) {
 			before, called := state(t, s), serverMicros(t, s)
 			var asks []AcquireRequest
 			for _, key := range []string{"free", "held", "endless", "gone", "string", "nameless", "foreign", "also free"} {
-				asks = append(asks, AcquireRequest{key, ownA, lease})
+				asks = append(asks, asking(key, ownA))
 			}
 			replies := make([]NodeReply, len(asks))
 			require.NoError(t, way.ask(asks, replies))
@@ -97,7 +97,7 @@ func TestAcquireEach(t *testing.T) {
 	}
 	s.Do(t, "SET", marker, "other")
 	replies := make([]NodeReply, 2)
-	require.NoError(t, n.AcquireVoted(bounded(t), vote, false, []AcquireRequest{{"new", ownA, lease}, {"held", ownA, lease}}, replies))
+	require.NoError(t, n.AcquireVoted(bounded(t), vote, false, []AcquireRequest{asking("new", ownA), asking("held", ownA)}, replies))
 	require.Equal(t, []NodeReply{{NoVote: true}, {NoVote: true}}, replies)
 }
 
@@ -113,8 +113,8 @@ func TestFairAcquireEach(t *testing.T) {
 		must(f.Leave(bounded(t), LeaveRequest{"gone", []string{ofA(5)}, nil}))(t)
 		before := state(t, r.s)
 
-		asks := []AcquireRequest{{"free", ofA(1), lease}, {"held", ofA(2), lease}, {"k", ofA(3), lease}, {"string", ofA(4), lease},
-			{"gone", ofA(5), lease}, {"last", ofA(6), lease}, {"bad", ofJ(1), lease}}
+		asks := []AcquireRequest{asking("free", ofA(1)), asking("held", ofA(2)), asking("k", ofA(3)), asking("string", ofA(4)),
+			asking("gone", ofA(5)), asking("last", ofA(6)), asking("bad", ofJ(1))}
 		results := make([]Result[AcquireReply], len(asks))
 		require.NoError(t, f.AcquireEach(bounded(t), asks, results))
 		require.Equal(t, map[int]string{3: "WRONGTYPE", 6: "owner"}, refusals(t, results))
@@ -205,7 +205,7 @@ func TestEach_AsManyAnswersAsHolds(t *testing.T) {
 	_, n, vote := startActive(t)
 	for _, places := range []int{1, 3} {
 		replies := make([]NodeReply, places)
-		err := n.AcquireVoted(bounded(t), vote, false, []AcquireRequest{{"b", ownA, lease}, {"c", ownA, lease}}, replies)
+		err := n.AcquireVoted(bounded(t), vote, false, []AcquireRequest{asking("b", ownA), asking("c", ownA)}, replies)
 		require.Equal(t, Unknown, OutcomeOf(err), err)
 		require.Equal(t, make([]NodeReply, places), replies)
 		ends := make([]Result[ReleaseReply], places)
@@ -221,7 +221,7 @@ func TestFairReleaseEach(t *testing.T) {
 	f, b := r.of(ofA(1)), r.of(ofB(1))
 	r.follow(ofA(1), ofA(2))
 	for i, key := range []string{"others", "alone"} {
-		require.True(t, must(f.Acquire(bounded(t), AcquireRequest{key, ofA(3 + i), lease}))(t).OK)
+		require.True(t, must(f.Acquire(bounded(t), asking(key, ofA(3+i))))(t).OK)
 	}
 	r.subscribe(b.Inbox("others"))
 	must(b.Enter(bounded(t), "others", ofB(1)))(t)
@@ -244,7 +244,7 @@ func TestFairReleaseEach(t *testing.T) {
 	}
 	require.NoError(t, f.ReleaseEach(bounded(t), holds, results)) // again: nobody is served
 	require.Equal(t, Result[FairReply]{}, results[0])
-	require.True(t, must(f.Acquire(bounded(t), AcquireRequest{"free", ofA(9), lease}))(t).Gone)
+	require.True(t, must(f.Acquire(bounded(t), asking("free", ofA(9))))(t).Gone)
 	r.requireHeld(ofA(2), grantLease)
 	r.requireSaid()
 }
@@ -263,7 +263,7 @@ func TestFairLeaveEach(t *testing.T) {
 		require.Equal(t, map[int]string{1: "WRONGTYPE"}, refusals(t, results))
 		require.Equal(t, []Result[FairReply]{{Value: FairReply{Ours: true, Grant: grant}}, {}, {Value: FairReply{Ours: true}}}, results)
 		for _, i := range []int{0, 2} {
-			require.True(t, must(f.Acquire(bounded(t), AcquireRequest{holds[i].Key, holds[i].InDoubt[0], lease}))(t).Gone)
+			require.True(t, must(f.Acquire(bounded(t), asking(holds[i].Key, holds[i].InDoubt[0])))(t).Gone)
 		}
 		r.requireHeld(ofA(2), grantLease)
 	}

@@ -102,7 +102,7 @@ func (f *Fair) AcquireEach(ctx context.Context, asks []AcquireRequest, results [
 }
 
 func (f *Fair) acquireInput(in input, a AcquireRequest) input {
-	return f.commonInput(in, a.Key, []string{a.Owner}, a.Owner, millis(a.Lease), f.redis.oneEntry)
+	return f.commonInput(in, a.Key, []string{a.Owner}, a.Owner, millis(a.Lease), f.redis.firstEntry(a.Label))
 }
 
 // OwnerState is the state of an owner that enters a queue.
@@ -197,11 +197,14 @@ func (f *Fair) leaveInput(in input, l LeaveRequest) input {
 	return in
 }
 
-// Confirm sets the lease of an owner that was granted key to lease from now. Its fence numbers are
-// those of the grant, as far as it is known and they are still good, or a new one. OK is false if the
-// owner does not hold key. It may be repeated, and may get a larger number then.
-func (f *Fair) Confirm(ctx context.Context, key, owner string, lease time.Duration, g Grant) (AcquireReply, error) {
-	in := f.commonInput(forOne(), key, nil, owner, millis(lease), decimal(g.Fence), decimal(g.FenceEnd))
+// Confirm sets the lease of an owner that was granted a key to a.Lease from now, and its label if there is
+// one. Its fence numbers are those of the grant, as far as it is known and they are still good, or a new one.
+// OK is false if the owner does not hold the key. It may be repeated, and may get a larger number then.
+func (f *Fair) Confirm(ctx context.Context, a AcquireRequest, g Grant) (AcquireReply, error) {
+	in := f.commonInput(forOne(), a.Key, nil, a.Owner, millis(a.Lease), decimal(g.Fence), decimal(g.FenceEnd))
+	if a.Label != nil {
+		in.args = append(in.args, f.redis.firstEntry(a.Label))
+	}
 	return f.redis.runAcquire(ctx, parseConfirmed, fairConfirm, in)
 }
 

@@ -93,7 +93,7 @@ func TestF30_FairOutOfMemory(t *testing.T) {
 	r.s.Do(t, "HSET", heartbeats("k"), clientB, decimal(serverMillis(t, r.s)+20_000)) // it is time for the next
 	r.s.Do(t, "CONFIG", "SET", "maxmemory", "1")
 	unavailable("enter", ofA(3))
-	require.True(t, must(r.of(ofC(1)).Confirm(bounded(t), "k", ofC(1), lease, Grant{}))(t).OK)
+	require.True(t, must(r.of(ofC(1)).Confirm(bounded(t), asking("k", ofC(1)), Grant{}))(t).OK)
 
 	// Redis looks at its memory at a script's first write: what follows a release
 	// is not refused.

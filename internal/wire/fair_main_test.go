@@ -67,7 +67,7 @@ func (r *harness) of(owner string) *Fair { return r.fairs[owner[:36]] }
 
 func (r *harness) acquire(owner string) AcquireReply {
 	r.t.Helper()
-	return must(r.of(owner).Acquire(bounded(r.t), AcquireRequest{"k", owner, lease}))(r.t)
+	return must(r.of(owner).Acquire(bounded(r.t), asking("k", owner)))(r.t)
 }
 
 func (r *harness) enter(owners ...string) EnterReply {

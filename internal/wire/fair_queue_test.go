@@ -76,15 +76,21 @@ func TestAcquireTakesOnlyWhatIsFreeAndNobodyWaitsFor(t *testing.T) {
 	r.requireQueue()
 }
 
-func TestConfirmSetsTheLease(t *testing.T) {
+func TestConfirmSetsLeaseAndLabel(t *testing.T) {
 	r := newHarness(t)
 	r.enter(ofA(1))
+	granted := r.s.Do(t, "HGET", "k", ofA(1))
 	for _, d := range []time.Duration{10 * time.Minute, time.Minute} { // longer, shorter
-		require.Equal(t, AcquireReply{OK: true}, must(r.of(ofA(1)).Confirm(bounded(t), "k", ofA(1), d, Grant{}))(t))
+		require.Equal(t, AcquireReply{OK: true}, must(r.of(ofA(1)).Confirm(bounded(t), AcquireRequest{Key: "k", Owner: ofA(1), Lease: d}, Grant{}))(t))
 		r.requireHeld(ofA(1), d)
+		require.Equal(t, must(granted.ToString())(t), must(r.s.Do(t, "HGET", "k", ofA(1)).ToString())(t))
 	}
+	labelled := asking("k", ofA(1))
+	labelled.Label = new("its own")
+	require.Equal(t, AcquireReply{OK: true}, must(r.of(ofA(1)).Confirm(bounded(t), labelled, Grant{}))(t))
+	require.Equal(t, "1 its own", must(r.s.Do(t, "HGET", "k", ofA(1)).ToString())(t))
 	before := state(t, r.s)
-	require.Zero(t, must(r.of(ofB(1)).Confirm(bounded(t), "k", ofB(1), lease, Grant{}))(t))
+	require.Zero(t, must(r.of(ofB(1)).Confirm(bounded(t), asking("k", ofB(1)), Grant{}))(t))
 	require.Equal(t, before, state(t, r.s))
 }
 

@@ -14,7 +14,7 @@ const token = "redisson_lock_token:{k}"
 
 func fenced(t testing.TB, n *Redis, owner string, f Fencing) AcquireReply {
 	t.Helper()
-	a := must(n.Acquire(bounded(t), f, AcquireRequest{"k", owner, lease}))(t)
+	a := must(n.Acquire(bounded(t), f, asking("k", owner)))(t)
 	require.True(t, a.OK)
 	require.LessOrEqual(t, a.Fence, a.FenceEnd)
 	return a
@@ -56,10 +56,10 @@ func TestG10_F34_ClockBeyondItsNumbers(t *testing.T) {
 	f := NewFair(n, settings)
 	for _, acquire := range []func(owner string) (AcquireReply, error){
 		func(owner string) (AcquireReply, error) {
-			return n.Acquire(bounded(t), settings.Fencing, AcquireRequest{"k", owner, lease})
+			return n.Acquire(bounded(t), settings.Fencing, asking("k", owner))
 		},
 		func(owner string) (AcquireReply, error) {
-			return f.Acquire(bounded(t), AcquireRequest{"k", owner, lease})
+			return f.Acquire(bounded(t), asking("k", owner))
 		},
 	} {
 		s.SetClock(240*365*24*time.Hour, 1)
@@ -110,7 +110,7 @@ func TestFenceCounter(t *testing.T) {
 			return must(each(ctx, r.of(owner).ReleaseEach, fairHold("k", owner, last)))(t).Ours
 		}},
 		"rwlock": {func(owner string) AcquireReply {
-			return must(rw.Acquire(ctx, fencingHour, RWLockAcquireRequest{AcquireRequest: AcquireRequest{"k", writer(owner), lease}}))(t)
+			return must(rw.Acquire(ctx, fencingHour, RWLockAcquireRequest{AcquireRequest: asking("k", writer(owner))}))(t)
 		}, func(owner string, last int64) bool {
 			return must(rw.Release(ctx, RWLockReleaseRequest{ReleaseRequest: ReleaseRequest{Key: "k", Owner: writer(owner), LastFence: last}}))(t).Ours
 		}},
@@ -193,7 +193,7 @@ func TestG10_FencesOfGrants(t *testing.T) {
 	require.Equal(t, []string{ofB(2)}, released(10, ofA(2)).Members)
 	r.s.Do(t, "DEL", token)
 	released(1, ofB(1), ofB(2))
-	a := must(r.of(ofC(1)).Confirm(bounded(t), "k", ofC(1), lease, Grant{}))(t)
+	a := must(r.of(ofC(1)).Confirm(bounded(t), asking("k", ofC(1)), Grant{}))(t)
 	reserves(1, a.Fence, a.FenceEnd)
 	r.waits(ofA(3))
 	last += 3_600_000_000
@@ -216,7 +216,7 @@ func TestG10_NumbersOfGrantsThatAreNotTrusted(t *testing.T) {
 	require.Equal(t, g.Fence+reserve-1, g.FenceEnd)
 	confirm := func(g Grant) AcquireReply {
 		t.Helper()
-		return must(r.of(ofB(1)).Confirm(bounded(t), "k", ofB(1), lease, g))(t)
+		return must(r.of(ofB(1)).Confirm(bounded(t), asking("k", ofB(1)), g))(t)
 	}
 	for range 2 { // repeated
 		require.Equal(t, AcquireReply{OK: true, Fence: g.Fence, FenceEnd: g.FenceEnd}, confirm(g))

@@ -29,6 +29,14 @@ func (r *Redis) field(e Entries) string {
 	return strconv.Itoa(e.Count) + " " + label
 }
 
+// firstEntry is field for a new hold.
+func (r *Redis) firstEntry(label *string) string {
+	if label == nil {
+		return r.oneEntry // the usual case allocates nothing
+	}
+	return r.field(Entries{1, label})
+}
+
 // SetEntries sets the number of entries of the owner's hold, when a nested one has begun or one of
 // several has ended, and the owner's label. It never touches the expiry and may be
 // repeated. If the key is not the owner's, ours is false and nothing changes. A hold of a read/write

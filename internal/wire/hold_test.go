@@ -22,7 +22,7 @@ func TestG1_LastMillisecondIsNotAcquired(t *testing.T) {
 		s.Do(t, "PEXPIRE", "k", "3")
 		until(t, func() bool {
 			must(n.Inspect(bounded(t), "k"))(t)
-			a := must(n.Acquire(bounded(t), Fencing{}, AcquireRequest{"k", ownB, lease}))(t)
+			a := must(n.Acquire(bounded(t), Fencing{}, asking("k", ownB)))(t)
 			require.True(t, a.OK || a.Remaining >= time.Millisecond)
 			return a.OK
 		})
@@ -39,10 +39,10 @@ func TestAcquireAll(t *testing.T) {
 	requireTaken := func(want bool, owners []string) {
 		t.Helper()
 		before := state(t, s)
-		require.Equal(t, want, must(n.AcquireAll(ctx, keys, owners, lease))(t))
+		require.Equal(t, want, must(n.AcquireAll(ctx, askingEach(keys, owners)))(t))
 		require.Equal(t, before, state(t, s))
 	}
-	require.True(t, must(n.AcquireAll(ctx, keys, mine, lease))(t))
+	require.True(t, must(n.AcquireAll(ctx, askingEach(keys, mine)))(t))
 	for i, key := range keys {
 		h := must(n.Inspect(ctx, key))(t)
 		require.InDelta(t, lease, h.Remaining, float64(slack))
@@ -62,7 +62,7 @@ func TestF32_AcquireAllRefusedLeavesNothing(t *testing.T) {
 	acquired(t, n, "k", ownA)
 	before := state(t, s)
 	s.Do(t, "ACL", "SETUSER", "least", "on", ">secret", "~*", "+@all", "-pexpire")
-	_, err := loggedIn(t, s, "least").AcquireAll(bounded(t), []string{"k", "l", "m"}, []string{ownA, ownA, ownA}, lease)
+	_, err := loggedIn(t, s, "least").AcquireAll(bounded(t), []AcquireRequest{asking("k", ownA), asking("l", ownA), asking("m", ownA)})
 	requireRefused(t, "", err)
 	require.Equal(t, before, state(t, s))
 }
@@ -143,8 +143,8 @@ func TestExpiredDuringAScript(t *testing.T) {
 		}
 		return false
 	})
-	must(n.Acquire(bounded(t), Fencing{}, AcquireRequest{"k", ownA, 500 * time.Millisecond}))(t)
+	must(n.Acquire(bounded(t), Fencing{}, AcquireRequest{Key: "k", Owner: ownA, Lease: 500 * time.Millisecond}))(t)
 	slow.Store(true)
-	got := must(n.Acquire(bounded(t), Fencing{}, AcquireRequest{"k", ownB, time.Second}))(t)
+	got := must(n.Acquire(bounded(t), Fencing{}, AcquireRequest{Key: "k", Owner: ownB, Lease: time.Second}))(t)
 	require.LessOrEqual(t, got.Remaining, time.Millisecond, "taken, or to be asked for again at once")
 }

@@ -56,9 +56,20 @@ func requireRefused(t testing.TB, says string, err error, about ...any) {
 	require.Equal(t, Refused, OutcomeOf(err), about...)
 }
 
+func asking(key, owner string) AcquireRequest {
+	return AcquireRequest{Key: key, Owner: owner, Lease: lease}
+}
+
+func askingEach(keys, owners []string) (asks []AcquireRequest) {
+	for i, key := range keys {
+		asks = append(asks, asking(key, owners[i]))
+	}
+	return asks
+}
+
 func acquired(t testing.TB, n *Redis, key, owner string) {
 	t.Helper()
-	require.Equal(t, AcquireReply{OK: true}, must(n.Acquire(bounded(t), Fencing{}, AcquireRequest{key, owner, lease}))(t))
+	require.Equal(t, AcquireReply{OK: true}, must(n.Acquire(bounded(t), Fencing{}, asking(key, owner)))(t))
 }
 
 // number, text and listed are the reply of a server to a command.

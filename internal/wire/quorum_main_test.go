@@ -67,7 +67,7 @@ func startActive(t testing.TB, args ...string) (*redistest.Server, *Redis, *Vote
 // acquireVoted asks for one hold.
 func acquireVoted(n *Redis, ctx context.Context, vote *Vote, key, owner string, fenced bool) (NodeReply, error) {
 	replies := make([]NodeReply, 1)
-	err := n.AcquireVoted(ctx, vote, fenced, []AcquireRequest{{key, owner, lease}}, replies)
+	err := n.AcquireVoted(ctx, vote, fenced, []AcquireRequest{asking(key, owner)}, replies)
 	if err == nil {
 		err = replies[0].Err
 	}

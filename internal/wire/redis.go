@@ -27,7 +27,7 @@ type Redis struct {
 	onRedis       // with the scripts of a plain lock
 	RedisSettings // immutable after NewRedis
 	client        rueidis.Client
-	oneEntry      string        // the value of a hold's field while it has one entry; immutable
+	oneEntry      string        // the value of a new hold's field, without a label of its own; immutable
 	slotsAsked    atomic.Bool   // Cluster was refreshed once
 	knowsNewest   atomic.Bool   // the server knows the newest command
 	crossed       atomic.Bool   // see BySlot

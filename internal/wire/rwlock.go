@@ -43,11 +43,10 @@ func NewRWLock(redis *Redis, lockerID string) *RWLock {
 }
 
 // RWLockAcquireRequest is one hold of a read/write lock that is asked for. A writer's owner ends with
-// WriteSuffix.
+// WriteSuffix. Beside a writer there is no fencing.
 type RWLockAcquireRequest struct {
 	AcquireRequest
-	Beside string        // the writer that calls, beside which a reader takes the lock, without fencing; "": none
-	Wish   time.Duration // how long the client wishes for the lock if it is refused, up to a minute; 0: it does not wait
+	Wish time.Duration // how long the client wishes for the lock if it is refused, up to a minute; 0: it does not wait
 }
 
 // Acquire takes a lock for a reader beside other readers, or for a writer if it is free. If others
@@ -66,7 +65,7 @@ func (r *RWLock) AcquireEach(ctx context.Context, f Fencing, asks []RWLockAcquir
 
 func (r *RWLock) acquireInput(in input, s sentFencing, a RWLockAcquireRequest) input {
 	in.keys = append(in.keys, a.Key, tombstone(a.Key, a.Owner), timeout(a.Key, a.Owner), wishes(a.Key), absentKey(a.Key))
-	in.args = append(in.args, a.Owner, millis(a.Lease), r.redis.oneEntry, r.lockerID, millis(a.Wish), a.Beside)
+	in.args = append(in.args, a.Owner, millis(a.Lease), r.redis.firstEntry(a.Label), r.lockerID, millis(a.Wish), a.Beside)
 	return in.fenced(s, a.Key)
 }
 

@@ -67,15 +67,15 @@ var shared = family{
 }
 
 func (c client) reads(wish time.Duration) RWLockAcquireRequest {
-	return RWLockAcquireRequest{AcquireRequest: AcquireRequest{c.key, c.owner, lease}, Wish: wish}
+	return RWLockAcquireRequest{AcquireRequest: asking(c.key, c.owner), Wish: wish}
 }
 
 func (c client) beside() RWLockAcquireRequest {
-	return RWLockAcquireRequest{AcquireRequest: AcquireRequest{c.key, c.owner + "1", lease}, Beside: writer(c.owner)}
+	return RWLockAcquireRequest{AcquireRequest: AcquireRequest{Key: c.key, Owner: c.owner + "1", Lease: lease, Beside: writer(c.owner)}}
 }
 
 func (c client) writes(wish time.Duration) RWLockAcquireRequest {
-	return RWLockAcquireRequest{AcquireRequest: AcquireRequest{c.key, writer(c.owner), lease}, Wish: wish}
+	return RWLockAcquireRequest{AcquireRequest: asking(c.key, writer(c.owner)), Wish: wish}
 }
 
 func (c client) ends(owner string) RWLockReleaseRequest {
@@ -88,7 +88,7 @@ func (r *harness) rw(owner string) *RWLock { return NewRWLock(r.redis, owner[:36
 // tries asks for the lock once, with a wish unless that is 0.
 func (r *harness) tries(owner string, wish time.Duration) AcquireReply {
 	r.t.Helper()
-	return must(r.rw(owner).Acquire(bounded(r.t), Fencing{}, RWLockAcquireRequest{AcquireRequest: AcquireRequest{"k", owner, lease}, Wish: wish}))(r.t)
+	return must(r.rw(owner).Acquire(bounded(r.t), Fencing{}, RWLockAcquireRequest{AcquireRequest: asking("k", owner), Wish: wish}))(r.t)
 }
 
 // shares has owners take the lock, one after the other.
@@ -102,7 +102,7 @@ func (r *harness) shares(owners ...string) {
 // beside has a reader take the lock beside a writer.
 func (r *harness) beside(reader, beside string) AcquireReply {
 	r.t.Helper()
-	return must(r.rw(reader).Acquire(bounded(r.t), Fencing{}, RWLockAcquireRequest{AcquireRequest: AcquireRequest{"k", reader, lease}, Beside: beside}))(r.t)
+	return must(r.rw(reader).Acquire(bounded(r.t), Fencing{}, RWLockAcquireRequest{AcquireRequest: AcquireRequest{Key: "k", Owner: reader, Lease: lease, Beside: beside}}))(r.t)
 }
 
 // refused has owners ask for the lock without a wish, in vain.

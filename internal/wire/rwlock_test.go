@@ -50,7 +50,7 @@ func TestLayoutOfReadWriteLocks(t *testing.T) {
 	rw := NewRWLock(n, clientA)
 	for key, braced := range map[string]string{"k": "{k}", "{a}b": "{a}b"} {
 		s.Do(t, "FLUSHALL")
-		a := RWLockAcquireRequest{AcquireRequest: AcquireRequest{key, writer(ofA(1)), 2 * lease}}
+		a := RWLockAcquireRequest{AcquireRequest: AcquireRequest{Key: key, Owner: writer(ofA(1)), Lease: 2 * lease}}
 		require.True(t, must(rw.Acquire(bounded(t), Fencing{}, a))(t).OK)
 		a.Owner, a.Beside, a.Lease = ofA(2), a.Owner, lease
 		require.Equal(t, AcquireReply{OK: true}, must(rw.Acquire(bounded(t), Fencing{}, a))(t))

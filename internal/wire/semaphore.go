@@ -58,7 +58,7 @@ func (p *Semaphore) AcquireEach(ctx context.Context, asks []AcquireRequest, resu
 
 func (p *Semaphore) acquireInput(in input, a AcquireRequest) input {
 	in.keys = append(in.keys, a.Key, permitRecord(a.Key), tombstone(a.Key, a.Owner))
-	in.args = append(in.args, a.Owner, millis(a.Lease), p.text, p.redis.oneEntry)
+	in.args = append(in.args, a.Owner, millis(a.Lease), p.text, p.redis.firstEntry(a.Label))
 	return in
 }
 

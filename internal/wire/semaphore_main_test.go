@@ -18,7 +18,7 @@ func permitted3(t *testing.T) (*redistest.Server, *Semaphore) {
 func takes(t *testing.T, p *Semaphore, owners ...string) {
 	t.Helper()
 	for _, owner := range owners {
-		require.Equal(t, AcquireReply{OK: true}, must(p.Acquire(bounded(t), AcquireRequest{"k", owner, lease}))(t), owner)
+		require.Equal(t, AcquireReply{OK: true}, must(p.Acquire(bounded(t), asking("k", owner)))(t), owner)
 	}
 }
 
@@ -44,7 +44,7 @@ func taken(t *testing.T, p *Semaphore) (owners []string) {
 
 func isFull(t *testing.T, p *Semaphore, owner string) {
 	t.Helper()
-	a := must(p.Acquire(bounded(t), AcquireRequest{"k", owner, lease}))(t)
+	a := must(p.Acquire(bounded(t), asking("k", owner)))(t)
 	require.False(t, a.OK || a.Gone, owner)
 	require.ErrorContains(t, a.Why, "label")
 	require.InDelta(t, lease, a.Remaining, float64(slack))

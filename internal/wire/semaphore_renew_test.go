@@ -20,7 +20,7 @@ func TestG1_ALateRenewalRevivesNoPermit(t *testing.T) {
 	require.NoError(t, p.Renew(bounded(t), lease, []string{"k", "k", "k", "k"}, owners, answers))
 	require.Equal(t, []watchdog.Answer{watchdog.Renewed, watchdog.NotOurs, watchdog.Renewed, watchdog.NotOurs}, answers)
 	require.False(t, must(p.SetEntries(bounded(t), "k", ofA(2), Entries{Count: 1}))(t))
-	require.True(t, must(p.Acquire(bounded(t), AcquireRequest{"k", ofA(2), lease}))(t).Gone)
+	require.True(t, must(p.Acquire(bounded(t), asking("k", ofA(2))))(t).Gone)
 	takes(t, p, ofB(1))
 	isFull(t, p, ofB(2))
 	s.Do(t, "DEL", "k")
@@ -35,7 +35,7 @@ func TestRenewPermitsOfManyKeys(t *testing.T) {
 	var keys, owners []string
 	for i := range 300 {
 		keys, owners = append(keys, fmt.Sprint("key", i)), append(owners, ofA(i+1))
-		must(p.Acquire(bounded(t), AcquireRequest{keys[i], owners[i], lease}))(t)
+		must(p.Acquire(bounded(t), asking(keys[i], owners[i])))(t)
 	}
 	s.Do(t, "SET", keys[7], "x")
 	s.Do(t, "DEL", keys[8])

@@ -33,7 +33,7 @@ func TestG1_AsManyOwnersAsPermits(t *testing.T) {
 // Both keys last until the last lease ends, and go with the last permit.
 func TestG7_PermitsLeaveNothing(t *testing.T) {
 	s, p := permitted3(t)
-	must(p.Acquire(bounded(t), AcquireRequest{"k", ofA(1), time.Hour}))(t)
+	must(p.Acquire(bounded(t), AcquireRequest{Key: "k", Owner: ofA(1), Lease: time.Hour}))(t)
 	takes(t, p, ofA(2))
 	for _, name := range []string{"k", permitRecord("k")} {
 		lasts(t, s, name, time.Hour)
@@ -50,7 +50,7 @@ func TestG7_PermitsLeaveNothing(t *testing.T) {
 
 	// The last release takes along what is over, although its keys were to last longer.
 	takes(t, p, ofA(3), ofA(4))
-	must(p.Acquire(bounded(t), AcquireRequest{"k", ofA(5), time.Hour}))(t)
+	must(p.Acquire(bounded(t), AcquireRequest{Key: "k", Owner: ofA(5), Lease: time.Hour}))(t)
 	over(t, s, ofA(3))
 	ended(t, p, ofA(5))
 	require.Equal(t, []string{ofA(4)}, taken(t, p))
@@ -65,7 +65,7 @@ func TestF7_AnOwnerThatIsGivenUpTakesNoPermit(t *testing.T) {
 	require.True(t, givenUp(t, p, ofA(1)).Ours)
 	require.False(t, givenUp(t, p, ofA(2)).Ours)
 	for _, owner := range []string{ofA(1), ofA(2)} {
-		require.True(t, must(p.Acquire(bounded(t), AcquireRequest{"k", owner, lease}))(t).Gone)
+		require.True(t, must(p.Acquire(bounded(t), asking("k", owner)))(t).Gone)
 	}
 	require.Empty(t, taken(t, p))
 }
@@ -75,9 +75,9 @@ func TestPermitsAreAgreed(t *testing.T) {
 	other := NewSemaphore(p.redis, 5)
 	takes(t, p, ofA(1))
 	before := state(t, s)
-	require.Equal(t, AcquireReply{Agreed: 3}, must(other.Acquire(bounded(t), AcquireRequest{"k", ofB(1), lease}))(t))
+	require.Equal(t, AcquireReply{Agreed: 3}, must(other.Acquire(bounded(t), asking("k", ofB(1))))(t))
 	results := make([]Result[AcquireReply], 2)
-	require.NoError(t, other.AcquireEach(bounded(t), []AcquireRequest{{"k", ofB(1), lease}, {"free", ofB(1), lease}}, results))
+	require.NoError(t, other.AcquireEach(bounded(t), []AcquireRequest{asking("k", ofB(1)), asking("free", ofB(1))}, results))
 	require.Equal(t, []Result[AcquireReply]{{Value: AcquireReply{Agreed: 3}}, {Value: AcquireReply{OK: true}}}, results)
 	must(other.Release(bounded(t), ReleaseRequest{Key: "free", Owner: ofB(1)}))(t)
 	require.Equal(t, before, state(t, s))
@@ -99,7 +99,7 @@ func TestF31_PermitsWithoutRegister(t *testing.T) {
 	s.Do(t, "DEL", permitRecord("k"))
 	takes(t, p, ofA(1)) // again
 	for _, l := range []*Semaphore{p, other} {
-		a := must(l.Acquire(bounded(t), AcquireRequest{"k", ofB(1), lease}))(t)
+		a := must(l.Acquire(bounded(t), asking("k", ofB(1))))(t)
 		require.False(t, a.OK)
 		require.Zero(t, a.Agreed)
 		require.InDelta(t, lease, a.Remaining, float64(slack))
@@ -112,7 +112,7 @@ func TestF31_PermitsWithoutRegister(t *testing.T) {
 	require.Equal(t, []watchdog.Answer{watchdog.NotOurs, watchdog.Renewed}, answers)
 	s.Do(t, "CONFIG", "SET", "maxmemory", "0")
 	lasts(t, s, permitRecord("k"), lease)
-	require.Equal(t, AcquireReply{Agreed: 3}, must(other.Acquire(bounded(t), AcquireRequest{"k", ofB(1), lease}))(t))
+	require.Equal(t, AcquireReply{Agreed: 3}, must(other.Acquire(bounded(t), asking("k", ofB(1))))(t))
 	takes(t, p, ofA(2), ofA(3))
 	s.Do(t, "DEL", permitRecord("k"))
 	for i := range 3 {
@@ -137,7 +137,7 @@ func TestG7_PermitsWithoutRightsHaveAnExpiry(t *testing.T) {
 					s.Do(t, "ACL", "SETUSER", "default", "-"+right)
 					_ = p.Renew(bounded(t), lease, []string{"k"}, []string{ofA(1)}, make([]watchdog.Answer, 1))
 					if gone == "k" {
-						_, err := p.Acquire(bounded(t), AcquireRequest{"k", ofA(2), lease})
+						_, err := p.Acquire(bounded(t), asking("k", ofA(2)))
 						require.Error(t, err)
 					}
 					s.Do(t, "ACL", "SETUSER", "default", "+@all")
@@ -180,7 +180,7 @@ func TestResize(t *testing.T) {
 	require.ElementsMatch(t, []string{"permits", "resized"}, listed(t, s, "HKEYS", permitRecord("k")))
 	h := must(p.Inspect(bounded(t), "k"))(t)
 	require.Equal(t, holdfast.Status{Permits: 2}, h)
-	must(p.Acquire(bounded(t), AcquireRequest{"k", ofB(9), 30 * 24 * time.Hour}))(t)
+	must(p.Acquire(bounded(t), AcquireRequest{Key: "k", Owner: ofB(9), Lease: 30 * 24 * time.Hour}))(t)
 	lasts(t, s, permitRecord("k"), 30*24*time.Hour)
 	require.NoError(t, p.Resize(bounded(t), "k", 3))
 	lasts(t, s, permitRecord("k"), 30*24*time.Hour)

@@ -1,9 +1,10 @@
--- fair_confirm: set the lease that an owner with a grant asked for, and reserve fence numbers. It works on a Redis that is out of memory.
+-- fair_confirm: set the lease and the label that an owner with a grant asked for, and reserve fence numbers. It works on a Redis that is out of memory.
 -- ARGV[2]  owner
 -- ARGV[3]  lease in ms from now, 1 to 999999999999999
 -- ARGV[4]  the first fence number that came with the grant, or 0
 -- ARGV[5]  the last one. The hold has these if the counter still says so, and they are not behind the clock: others would be ahead
 --          of the clock by as many
+-- ARGV[6]  optional, what the field holds instead of what the grant has put there: 1, and behind a space the label of the owner, if any
 -- Reply    a number; with fencing, if it is 1, {1, first, last}: the fence numbers reserved
 --          1    the owner holds the lock, for that lease from now
 --          0    the owner does not hold the lock; nothing is changed
@@ -34,4 +35,7 @@ if reserve ~= '0' then
   reply = {1, first, last}
 end
 call('PEXPIRE', lock, lease)
+if ARGV[6] then
+  call('HSET', lock, ARGV[2], ARGV[6])
+end
 return reply

@@ -19,7 +19,6 @@ var operatorCases = []testCase{
 	{"Label_IsShown", servers | ofOneHolder, locktest.Options{Lease: 30 * time.Second, Label: labelled}, labelShown},
 	{"Label_OfTheFirstAttempt", servers | ofOneHolder, locktest.Options{Label: labelled}, labelAtFirst},
 	{"Label_OfACall", ofOneHolder, locktest.Options{Lease: locktest.Long}, labelOfACall},
-	{"Label_OfACallIsNoCondition", servers, locktest.Options{Lease: locktest.Long}, labelFails},
 	{"ForceUnlock_OwnHolderIsToldAtOnce", anywhere, locktest.Options{Lease: locktest.Long}, forceOwn},
 	{"ForceUnlock_OthersAreToldAtTheirRenewal", ofOneHolder, locktest.Options{Lease: 30 * time.Second}, forceOthers},
 	{"ForceUnlock_Unanswered", servers, locktest.Options{Lease: locktest.Long}, forceNoReply},
@@ -121,7 +120,7 @@ func labelOfACall(c *harness) {
 	c.commands()
 
 	l = locktest.Lock(c.T, c.Locker, c.ctx, "k", holdfast.Label("its own"))
-	c.sends("acquire", "set_entries")
+	c.sends("acquire")
 	shows("its own", 1)
 	require.ErrorContains(c.T, locktest.ErrOf(c.Other.TryLock(c.ctx, "k")), `held by "its own"`)
 	require.Regexp(c.T, `held by (this locker for \S+, as )?"its own"`, locktest.ErrOf(c.Locker.TryLock(c.ctx, "k")).Error())
@@ -148,22 +147,6 @@ func labelOfACall(c *harness) {
 		require.ErrorContains(c.T, err, "Label: label has 1025 bytes", name)
 	}
 	c.free("k")
-}
-
-// A lock is held although its label does not arrive, which comes later.
-func labelFails(c *harness) {
-	c.cut(1, "set_entries")
-	l := locktest.Lock(c.T, c.Locker, c.ctx, "k", holdfast.Label("late"))
-	c.lives(l)
-	locktest.Await(c.T, func() bool {
-		s, err := c.Other.Inspect(c.ctx, "k")
-		return err == nil && s.Label == "late"
-	})
-	require.Equal(c.T, 1, c.Entries("k"))
-	inner := locktest.Lock(c.T, c.Locker, l.Bind(c.ctx), "k")
-	c.unlock(inner)
-	c.unlock(l)
-	c.Tidy("k")
 }
 
 func inspectForeign(c *harness) {

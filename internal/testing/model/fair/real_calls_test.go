@@ -57,7 +57,7 @@ func (r *modelReal) call(q modelRequest) (reply modelReply) {
 		if q.used > 0 {
 			g.Fence, g.FenceEnd = r.fence, r.fence
 		}
-		a, err = f.Confirm(ctx, r.key, names[0], modelTime(q.lease), g)
+		a, err = f.Confirm(ctx, wire.AcquireRequest{Key: r.key, Owner: names[0], Lease: modelTime(q.lease)}, g)
 		if a.OK {
 			reply.status = 1
 		}
