@@ -43,9 +43,11 @@ func (a Attempt) Failure() error {
 // Try makes one attempt, which reserves so many fences. If it may have been carried out, or its reply
 // came too late, it leaves an orphan, which the caller must undo.
 func (e *Engine) Try(ctx context.Context, k *Key, t Terms, reserve int64) Attempt {
-	a := acquiring{e.backend, wire.AcquireRequest{Key: k.Name, Owner: e.NewOwner(), Lease: t.Lease, Label: t.Label}, reserve}
+	a := acquiring{e.backend, wire.AcquireRequest{Key: k.Name, Owner: e.NewOwner(), Lease: t.Lease, Label: t.Label}}
 	if t.beside != nil {
 		a.ask.Beside = t.beside.Owner()
+	} else {
+		a.ask.Fencing = e.Fences(reserve)
 	}
 	start, reply, err := time.Now(), wire.AcquireReply{}, errHeldBack
 	switch {
@@ -73,11 +75,10 @@ func (e *Engine) NewOwner() string {
 type acquiring struct {
 	backend Backend
 	ask     wire.AcquireRequest
-	reserve int64
 }
 
 func (a acquiring) send(ctx context.Context) (wire.AcquireReply, error) {
-	return a.backend.Acquire(ctx, a.ask, a.reserve)
+	return a.backend.Acquire(ctx, a.ask)
 }
 
 // newAttempt makes an attempt of the reply to an acquire that began at start, with the error of NoteCall.

@@ -17,9 +17,8 @@ import (
 type Backend interface {
 	// Calls bounds its calls. It is always the same.
 	Calls() *calls.Calls
-	// Acquire makes an owner the holder of a name if that is free. With fencing,
-	// reserve is how many fences the hold gets.
-	Acquire(ctx context.Context, a wire.AcquireRequest, reserve int64) (wire.AcquireReply, error)
+	// Acquire makes an owner the holder of a name if that is free.
+	Acquire(ctx context.Context, a wire.AcquireRequest) (wire.AcquireReply, error)
 	// SetEntries sets the owner's entries.
 	SetEntries(ctx context.Context, name, owner string, entries wire.Entries) (ours bool, err error)
 	// Renew extends the expiry of many holds; one answer for each.

@@ -1,6 +1,10 @@
 package engine
 
-import "time"
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
 
 // Local handover: when a section ends while others of the same process wait, the next
 // waiter gets a section in the same hold, without a call to Redis. Trusted deadline,
@@ -36,6 +40,14 @@ func (e *Engine) mayHandOver(h *Hold, now time.Duration) bool {
 		return false
 	}
 	return h.fences().ready(e.Calls, h.granted)
+}
+
+// Fences says how so many fences are reserved for a hold; none without fencing.
+func (c *Config) Fences(n int64) (f wire.Fencing) {
+	if c.Fencing {
+		f = wire.Fencing{Reserve: n, Expiry: *c.FenceExpiry}
+	}
+	return f
 }
 
 // FencesToReserve is how many fences an attempt for a waiter reserves. Sections that share a hold share

@@ -19,7 +19,7 @@ type granting struct {
 	before func()
 }
 
-func (g granting) Acquire(context.Context, wire.AcquireRequest, int64) (wire.AcquireReply, error) {
+func (g granting) Acquire(context.Context, wire.AcquireRequest) (wire.AcquireReply, error) {
 	g.before()
 	return wire.AcquireReply{OK: true}, nil
 }

@@ -58,7 +58,7 @@ func (r *round) mint() (first, last int64, agreed bool) {
 			n.compare(time.Duration(r.replies[i].Clock-clock) * time.Microsecond)
 		}
 	}
-	return first, max(first, clock+r.reserve-1), true
+	return first, max(first, clock+r.hold.Fencing.Reserve-1), true
 }
 
 // disagree blames the nodes with clocks far from the middle one. Under mu.

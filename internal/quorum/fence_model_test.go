@@ -52,7 +52,7 @@ var clocks = []int8{-100, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7, 100}
 // does not grow.
 func (s fenceState) round(w fenceWorld, q *Quorum, reached int, wrong int8) (after []fenceState, grows bool) {
 	const now = 1000
-	r := &round{q: q, reserve: 1, replies: make([]wire.NodeReply, 3), errs: make([]error, 3)}
+	r := &round{q: q, hold: &hold{AcquireRequest: wire.AcquireRequest{Fencing: wire.Fencing{Reserve: 1}}}, replies: make([]wire.NodeReply, 3), errs: make([]error, 3)}
 	for n, clock := range [3]int8{0, w.spread, wrong} {
 		if reached&(1<<n) == 0 || s.waits[n] > 0 {
 			r.errs[n] = errVoid

@@ -80,7 +80,9 @@ func TestG10_ReservedNumbersAreNotFarAhead(t *testing.T) {
 		r.sim(1).JumpClock(lease * 3 / 10) // as far as true clocks may be apart
 		x := r.warm(fencing)
 		x.cutOff(2)
-		a, err := x.Acquire(t.Context(), asking("k", ownX, lease), 2*lease.Microseconds())
+		ask := asking("k", ownX, lease)
+		ask.Fencing.Reserve = 2 * lease.Microseconds()
+		a, err := x.Acquire(t.Context(), ask)
 		require.NoError(t, err)
 		require.True(t, a.OK)
 		x.releases(ownX, 0)
@@ -92,7 +94,7 @@ func TestG10_ReservedNumbersAreNotFarAhead(t *testing.T) {
 		for _, n := range []int{0, 1} {
 			r.do(n, "FLUSHALL")
 		}
-		_, _ = y.Acquire(t.Context(), asking("other", ownY, lease), 1) // begins the time of node 0 without a vote
+		_, _ = y.Acquire(t.Context(), asking("other", ownY, lease)) // begins the time of node 0 without a vote
 		time.Sleep(lease + lease/20)
 		require.Greater(t, r.fenceOf(y, ownO, true).Fence, last)
 	})

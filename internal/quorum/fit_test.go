@@ -69,7 +69,7 @@ func TestGuard_ChecksAtMostTwiceALease(t *testing.T) {
 		}
 		for range 50 {
 			owner := fresh(ownA)
-			a, err := c.Acquire(t.Context(), asking(owner, owner, lease), 10)
+			a, err := c.Acquire(t.Context(), asking(owner, owner, lease))
 			require.NoError(t, err)
 			require.True(t, a.OK)
 		}
@@ -124,7 +124,7 @@ func TestGuard_OtherLongestLease(t *testing.T) {
 		marked := r.markers()
 		for _, other := range []time.Duration{lease / 2, 2 * lease} {
 			c := r.client(func(c *Config) { c.MaxLease = other })
-			a, err := c.Acquire(t.Context(), asking("k", ownA, lease/2), 10)
+			a, err := c.Acquire(t.Context(), asking("k", ownA, lease/2))
 			require.False(t, a.OK)
 			require.ErrorContains(t, err, "longest lease of this deployment is "+lease.String()+", not "+other.String())
 			require.Equal(t, wire.Refused, wire.OutcomeOf(err))

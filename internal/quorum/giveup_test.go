@@ -51,7 +51,7 @@ func TestFailedRoundThatSpreadNotifies(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		failed := make(chan error, 1)
 		go func() {
-			_, err := x.Acquire(ctx, asking("k", ownX, lease), 10)
+			_, err := x.Acquire(ctx, asking("k", ownX, lease))
 			failed <- err
 		}()
 		r.settles(ownX, ownX, ownX)
@@ -74,7 +74,7 @@ func TestF4_CancelledBeforeTheRound(t *testing.T) {
 		for range 20 {
 			_, err := x.Release(t.Context(), wire.ReleaseRequest{Key: "k", Owner: ownX})
 			require.NoError(t, err)
-			a, err := x.Acquire(ctx, asking("k", ownX, lease), 10)
+			a, err := x.Acquire(ctx, asking("k", ownX, lease))
 			require.False(t, a.OK)
 			require.Equal(t, wire.Refused, wire.OutcomeOf(err), "%v", err)
 			r.settles("", "", "")

@@ -177,7 +177,7 @@ func (r *harness) client(change ...func(*Config)) *client {
 func (r *harness) warm(change ...func(*Config)) *client {
 	r.t.Helper()
 	c := r.client(change...)
-	a, err := c.Acquire(r.t.Context(), asking("warm", ownW, lease), 10)
+	a, err := c.Acquire(r.t.Context(), asking("warm", ownW, lease))
 	require.NoError(r.t, err)
 	require.True(r.t, a.OK)
 	for _, n := range c.nodes {
@@ -220,12 +220,12 @@ func (c *client) requests(node int, word string) *atomic.Int64 {
 }
 
 func asking(key, owner string, lease time.Duration) wire.AcquireRequest {
-	return wire.AcquireRequest{Key: key, Owner: owner, Lease: lease}
+	return wire.AcquireRequest{Key: key, Owner: owner, Lease: lease, Fencing: wire.Fencing{Reserve: 10}}
 }
 
 // get makes one round for the key "k".
 func (c *client) get(owner string) (wire.AcquireReply, error) {
-	return c.Acquire(c.t.Context(), asking("k", owner, lease), 10)
+	return c.Acquire(c.t.Context(), asking("k", owner, lease))
 }
 
 // has makes one round, which must succeed.

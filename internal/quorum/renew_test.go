@@ -254,7 +254,7 @@ func TestRenewalBringsEntries(t *testing.T) {
 func TestRepairBringsTheLabel(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, r *harness) {
 		x, own := r.warm(), "its own"
-		a, err := x.Acquire(t.Context(), wire.AcquireRequest{Key: "k", Owner: ownX, Lease: lease, Label: &own}, 1)
+		a, err := x.Acquire(t.Context(), wire.AcquireRequest{Key: "k", Owner: ownX, Lease: lease, Label: &own})
 		require.NoError(t, err)
 		require.True(t, a.OK)
 		settle()

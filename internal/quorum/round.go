@@ -18,9 +18,8 @@ import (
 
 // round is one try at a quorum, with an owner of its own.
 type round struct {
-	q       *Quorum
-	hold    *hold
-	reserve int64 // fence numbers to reserve, with fencing
+	q    *Quorum
+	hold *hold
 
 	mu       sync.Mutex
 	replies  []wire.NodeReply // by node; of those that answered
@@ -37,13 +36,11 @@ type round struct {
 // are split and this round has most of them, it first asks the others again, a few times. It
 // then asks missing nodes again in the background, or ends a failed round on all nodes. It asks
 // none if ctx has ended.
-func (q *Quorum) Acquire(ctx context.Context, a wire.AcquireRequest, reserve int64) (wire.AcquireReply, error) {
+func (q *Quorum) Acquire(ctx context.Context, a wire.AcquireRequest) (wire.AcquireReply, error) {
 	q.checkNodes(ctx)
+	a.Fencing.Reserve = max(1, min(a.Fencing.Reserve, q.MaxLease.Microseconds()/8)) // see maxSkew
 	h := q.newHold(a)
-	r := &round{
-		q: q, hold: h, reserve: max(1, min(reserve, q.MaxLease.Microseconds()/8)), // see maxSkew
-		replies: make([]wire.NodeReply, len(q.nodes)), errs: make([]error, len(q.nodes)),
-	}
+	r := &round{q: q, hold: h, replies: make([]wire.NodeReply, len(q.nodes)), errs: make([]error, len(q.nodes))}
 	q.holds.Store(a.Owner, h) // so that a caller that leaves during the round can give it up by the owner
 	if err := ctx.Err(); err != nil {
 		q.holds.Delete(a.Owner) // the caller may have left before that

@@ -30,7 +30,7 @@ func TestGuard_OneServerTwiceForAMoment(t *testing.T) {
 		gets := func() {
 			t.Helper()
 			locktest.Await(t, func() bool {
-				a, _ := c.Acquire(t.Context(), asking(rand.Text(), fresh(ownB), lease), 10)
+				a, _ := c.Acquire(t.Context(), asking(rand.Text(), fresh(ownB), lease))
 				return a.OK
 			})
 		}
@@ -39,7 +39,7 @@ func TestGuard_OneServerTwiceForAMoment(t *testing.T) {
 		c.cutOff(0)
 		named := false
 		for i := 0; i < 20 || !named; i++ {
-			a, err := c.Acquire(t.Context(), asking(fmt.Sprint("key", i), fresh(ownA), lease), 10)
+			a, err := c.Acquire(t.Context(), asking(fmt.Sprint("key", i), fresh(ownA), lease))
 			require.False(t, a.OK, "a second holder")
 			named = named || strings.Contains(err.Error(), "clients 1 ("+c.nodes[1].name+") and 2 ("+c.nodes[2].name+") reach the same server")
 			answer, err := c.renew("warm", ownW)

@@ -27,7 +27,7 @@ func TestG10_AfterAPauseARoundAsksNobodyAgain(t *testing.T) {
 		}
 		r.do(2, "PEXPIRE", "k", "10000")
 		q.rtt.Store(int64(40 * time.Second)) // r.pause lasts for half of it
-		a, err := q.Acquire(t.Context(), asking("k", ownX, longest), 1)
+		a, err := q.Acquire(t.Context(), asking("k", ownX, longest))
 		require.NoError(t, err)
 		require.False(t, a.OK)
 		require.True(t, a.Split)
@@ -62,7 +62,7 @@ func TestF15_TheFirstCheckOfNodesHoldsUpNobodyWhoLeaves(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), limit)
 				defer cancel()
 				began := time.Now()
-				_, err := q.Acquire(ctx, asking("k", fmt.Sprint(ownX, i), lease), 1)
+				_, err := q.Acquire(ctx, asking("k", fmt.Sprint(ownX, i), lease))
 				require.ErrorContains(t, err, "context")
 				require.Equal(t, limit, time.Since(began))
 			})

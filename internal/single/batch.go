@@ -17,37 +17,21 @@ const few = 8
 
 // batcher sends calls that are made at the same time as a batch, unless they are few. All go out
 // alone where a script has keys of one slot, and where replicas must confirm each. Safe for concurrent use.
-type batcher[K comparable, Q, A any] struct {
-	batch.Batcher[K, Q, wire.Result[A]]
-	redis    *wire.Redis                                                                 // immutable
-	underWay atomic.Int64                                                                // calls of do
-	spawn    func(f func(context.Context)) bool                                          // calls.Calls.TryGo; immutable
-	one      func(ctx context.Context, kind K, ask Q) (A, error)                         // calls for one; immutable
-	many     func(ctx context.Context, kind K, asks []Q, results []wire.Result[A]) error // calls for several, and fills results; immutable
+type batcher[Q, A any] struct {
+	batch.Batcher[struct{}, Q, wire.Result[A]]
+	redis    *wire.Redis                                                         // immutable
+	underWay atomic.Int64                                                        // calls of do
+	spawn    func(f func(context.Context)) bool                                  // calls.Calls.TryGo; immutable
+	one      func(ctx context.Context, ask Q) (A, error)                         // calls for one; immutable
+	many     func(ctx context.Context, asks []Q, results []wire.Result[A]) error // calls for several, and fills results; immutable
 }
 
-func newBatcher[K comparable, Q, A any](
-	s server,
-	one func(ctx context.Context, kind K, ask Q) (A, error),
-	many func(ctx context.Context, kind K, asks []Q, results []wire.Result[A]) error,
-) *batcher[K, Q, A] {
-	return &batcher[K, Q, A]{redis: s.redis, spawn: s.calls.TryGo, one: one, many: many}
-}
-
-// none is the kind of calls that may all share a batch.
-type none struct{}
-
-// batchOf returns a batcher on s of such calls.
-func batchOf[Q, A any](
+func newBatcher[Q, A any](
 	s server,
 	one func(ctx context.Context, ask Q) (A, error),
 	many func(ctx context.Context, asks []Q, results []wire.Result[A]) error,
-) *batcher[none, Q, A] {
-	return newBatcher(s,
-		func(ctx context.Context, _ none, ask Q) (A, error) { return one(ctx, ask) },
-		func(ctx context.Context, _ none, asks []Q, results []wire.Result[A]) error {
-			return many(ctx, asks, results)
-		})
+) *batcher[Q, A] {
+	return &batcher[Q, A]{redis: s.redis, spawn: s.calls.TryGo, one: one, many: many}
 }
 
 // errAlone says that a batch had no effect, perhaps by the fault of one of its members.
@@ -56,17 +40,17 @@ var errAlone = errors.New("to be called alone")
 
 // do makes a call, alone or in a batch. If ctx ends first, the outcome is unknown; the
 // batch goes on.
-func (b *batcher[K, Q, A]) do(ctx context.Context, kind K, ask Q) (zero A, err error) {
+func (b *batcher[Q, A]) do(ctx context.Context, ask Q) (zero A, err error) {
 	defer b.underWay.Add(-1)
 	if b.underWay.Add(1) <= few || b.redis.BySlot() || b.redis.Replicas > 0 || ctx.Err() != nil {
-		return b.one(ctx, kind, ask)
+		return b.one(ctx, ask)
 	}
-	c, index := b.Join(kind, ask, false)
+	c, index := b.Join(struct{}{}, ask, false)
 	if index == 0 {
 		runtime.Gosched()
 		b.Seal(c)
 		if len(c.Asks) == 1 {
-			return b.one(ctx, kind, ask)
+			return b.one(ctx, ask)
 		}
 		b.begin(c)
 	}
@@ -79,17 +63,17 @@ func (b *batcher[K, Q, A]) do(ctx context.Context, kind K, ask Q) (zero A, err e
 	case nil:
 		return c.Answers[index].Value, c.Answers[index].Err
 	case errAlone:
-		return b.one(ctx, kind, ask)
+		return b.one(ctx, ask)
 	}
 	return zero, c.Err
 }
 
 // begin sends a batch on a goroutine of its own, so that any member may leave.
-func (b *batcher[K, Q, A]) begin(c *batch.Call[K, Q, wire.Result[A]]) {
+func (b *batcher[Q, A]) begin(c *batch.Call[struct{}, Q, wire.Result[A]]) {
 	if !b.spawn(func(ctx context.Context) {
 		defer close(c.Came)
 		c.Answers = make([]wire.Result[A], len(c.Asks))
-		if c.Err = b.many(ctx, c.Kind, c.Asks, c.Answers); wire.OutcomeOf(c.Err) == wire.Refused {
+		if c.Err = b.many(ctx, c.Asks, c.Answers); wire.OutcomeOf(c.Err) == wire.Refused {
 			c.Err = errAlone
 		}
 	}) {

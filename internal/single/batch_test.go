@@ -18,11 +18,11 @@ import (
 const lease = time.Minute
 
 // together makes a batch of the first call and the others.
-func together[K comparable, Q, A any](t *testing.T, b *batcher[K, Q, A], kind K, first Q, others ...func() wire.Result[A]) []wire.Result[A] {
+func together[Q, A any](t *testing.T, b *batcher[Q, A], first Q, others ...func() wire.Result[A]) []wire.Result[A] {
 	t.Helper()
 	b.underWay.Add(few)
 	defer b.underWay.Add(-few)
-	c, index := b.Join(kind, first, false)
+	c, index := b.Join(struct{}{}, first, false)
 	require.Zero(t, index)
 	came := make([]chan wire.Result[A], len(others))
 	for i, call := range others {
@@ -58,7 +58,7 @@ func TestBatch_Queued(t *testing.T) {
 	s.Do(t, "SET", "wrong", "a string")
 	acquire := func(key, n string) func() wire.Result[wire.AcquireReply] {
 		return func() wire.Result[wire.AcquireReply] {
-			a, err := q.Acquire(ctx, wire.AcquireRequest{Key: key, Owner: owner(n), Lease: lease}, 1)
+			a, err := q.Acquire(ctx, wire.AcquireRequest{Key: key, Owner: owner(n), Lease: lease})
 			return wire.Result[wire.AcquireReply]{Value: a, Err: err}
 		}
 	}
@@ -72,14 +72,14 @@ func TestBatch_Queued(t *testing.T) {
 		}
 	}
 
-	got := together(t, q.acquires, none{}, wire.AcquireRequest{Key: "a", Owner: owner("1"), Lease: lease},
+	got := together(t, q.acquires, wire.AcquireRequest{Key: "a", Owner: owner("1"), Lease: lease},
 		acquire("b", "2"), acquire("a", "3"), acquire("wrong", "4"))
 	require.True(t, got[0].Value.OK && got[1].Value.OK)
 	require.NoError(t, got[2].Err)
 	require.Greater(t, got[2].Value.Remaining, lease/2)
 	require.ErrorContains(t, got[3].Err, "WRONGTYPE")
 
-	ended := together(t, q.releases, none{}, hold("a", "1"), release("wrong", "4"), release("free", "6"))
+	ended := together(t, q.releases, hold("a", "1"), release("wrong", "4"), release("free", "6"))
 	require.Equal(t, wire.Result[wire.FairReply]{Value: wire.FairReply{Ours: true}}, ended[0])
 	require.ErrorContains(t, ended[1].Err, "WRONGTYPE")
 	require.Equal(t, wire.Result[wire.FairReply]{}, ended[2])
@@ -90,23 +90,23 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // While few calls are under way, each goes out alone; the next one joins a batch.
 func TestBatch_Few(t *testing.T) {
 	begun, goOn := make(chan bool), make(chan bool)
-	s := newBatcher(server{redis: wire.NewRedis(nil, wire.RedisSettings{})}, func(_ context.Context, _ int, ask int) (int, error) {
+	s := newBatcher(server{redis: wire.NewRedis(nil, wire.RedisSettings{})}, func(_ context.Context, ask int) (int, error) {
 		begun <- true
 		<-goOn
 		return ask, nil
 	}, nil)
-	c, _ := s.Join(0, 0, false)
+	c, _ := s.Join(struct{}{}, 0, false)
 	var all sync.WaitGroup
 	for i := range few {
 		all.Go(func() {
-			answer, err := s.do(context.Background(), 0, i)
+			answer, err := s.do(context.Background(), i)
 			require.NoError(t, err)
 			require.Equal(t, i, answer)
 		})
 		<-begun
 	}
 	all.Go(func() {
-		answer, err := s.do(context.Background(), 0, few)
+		answer, err := s.do(context.Background(), few)
 		require.NoError(t, err)
 		require.Equal(t, -1, answer)
 	})

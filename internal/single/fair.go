@@ -16,9 +16,9 @@ import (
 type Fair struct {
 	*wire.Fair
 	server
-	acquires *batcher[none, wire.AcquireRequest, wire.AcquireReply]
-	releases *batcher[none, wire.FairReleaseRequest, wire.FairReply] // of holds without a run or a doubt
-	leaves   *batcher[none, wire.LeaveRequest, wire.FairReply]       // of a single owner in doubt
+	acquires *batcher[wire.AcquireRequest, wire.AcquireReply]
+	releases *batcher[wire.FairReleaseRequest, wire.FairReply] // of holds without a run or a doubt
+	leaves   *batcher[wire.LeaveRequest, wire.FairReply]       // of a single owner in doubt
 }
 
 // NewFair returns an engine on the Redis of client.
@@ -31,22 +31,22 @@ func NewFair(client rueidis.Client, c engine.Config, own queueing.Config) *engin
 const maxMembers = 64
 
 func newFair(client rueidis.Client, c engine.Config, own queueing.Config) *Fair {
-	settings := wire.FairSettings{LockerID: c.LockerID, WaiterTTL: own.WaiterTTL, GrantLease: own.GrantLease, Fencing: fencing(c)}
+	settings := wire.FairSettings{LockerID: c.LockerID, WaiterTTL: own.WaiterTTL, GrantLease: own.GrantLease, Fencing: c.Fences(1)}
 	if c.LocalHandover > 0 && !own.ConfirmGrants { // a confirmation must not trust the numbers of a message, and would skip them
 		settings.Members = maxMembers
-		settings.Fencing.Reserve *= c.TenureFences()
+		settings.Fencing = c.Fences(c.TenureFences())
 	}
 	f := &Fair{server: connect(client, c)}
 	f.Fair = wire.NewFair(f.redis, settings)
-	f.acquires = batchOf(f.server, f.Fair.Acquire, f.AcquireEach)
-	f.releases = batchOf(f.server, f.Fair.Release, f.ReleaseEach)
-	f.leaves = batchOf(f.server, f.Fair.Leave, f.LeaveEach)
+	f.acquires = newBatcher(f.server, f.Fair.Acquire, f.AcquireEach)
+	f.releases = newBatcher(f.server, f.Fair.Release, f.ReleaseEach)
+	f.leaves = newBatcher(f.server, f.Fair.Leave, f.LeaveEach)
 	return f
 }
 
 // Acquire takes a free key without waiters, alone or in a batch.
-func (f *Fair) Acquire(ctx context.Context, a wire.AcquireRequest, _ int64) (wire.AcquireReply, error) {
-	return f.acquires.do(ctx, none{}, a)
+func (f *Fair) Acquire(ctx context.Context, a wire.AcquireRequest) (wire.AcquireReply, error) {
+	return f.acquires.do(ctx, a)
 }
 
 // Release ends a hold and gives the key to the next waiter, alone or in a batch.
@@ -54,7 +54,7 @@ func (f *Fair) Release(ctx context.Context, h wire.FairReleaseRequest) (wire.Fai
 	if h.Doubt || len(h.Served) > 0 {
 		return f.Fair.Release(ctx, h)
 	}
-	return f.releases.do(ctx, none{}, h)
+	return f.releases.do(ctx, h)
 }
 
 // Leave gives up owners. Only the call for a single owner in doubt may join a batch.
@@ -62,7 +62,7 @@ func (f *Fair) Leave(ctx context.Context, l wire.LeaveRequest) (wire.FairReply, 
 	if len(l.InDoubt) != 1 || len(l.Others) > 0 {
 		return f.Fair.Leave(ctx, l)
 	}
-	return f.leaves.do(ctx, none{}, l)
+	return f.leaves.do(ctx, l)
 }
 
 // Inbox listens to the grants of key to this locker.

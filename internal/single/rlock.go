@@ -16,9 +16,8 @@ import (
 type RLock struct {
 	*wire.Redis
 	server
-	fencing  wire.Fencing // of a hold that reserves one fence; immutable
-	acquires *batcher[wire.Fencing, wire.AcquireRequest, wire.AcquireReply]
-	releases *batcher[none, wire.ReleaseRequest, wire.ReleaseReply]
+	acquires *batcher[wire.AcquireRequest, wire.AcquireReply]
+	releases *batcher[wire.ReleaseRequest, wire.ReleaseReply]
 }
 
 // NewRLock returns an engine on the Redis of client.
@@ -27,24 +26,22 @@ func NewRLock(client rueidis.Client, c engine.Config) *engine.Engine {
 }
 
 func newRLock(client rueidis.Client, c engine.Config) *RLock {
-	r := &RLock{server: connect(client, c), fencing: fencing(c)}
+	r := &RLock{server: connect(client, c)}
 	r.Redis = r.redis
 	r.acquires = newBatcher(r.server, r.Redis.Acquire, r.AcquireEach)
-	r.releases = batchOf(r.server, r.Redis.Release, r.ReleaseEach)
+	r.releases = newBatcher(r.server, r.Redis.Release, r.ReleaseEach)
 	return r
 }
 
 // Acquire takes a free key, alone or in a batch.
-func (r *RLock) Acquire(ctx context.Context, a wire.AcquireRequest, reserve int64) (wire.AcquireReply, error) {
-	f := r.fencing
-	f.Reserve *= reserve
-	return r.acquires.do(ctx, f, a)
+func (r *RLock) Acquire(ctx context.Context, a wire.AcquireRequest) (wire.AcquireReply, error) {
+	return r.acquires.do(ctx, a)
 }
 
 // Release ends a hold, alone or in a batch.
 func (r *RLock) Release(ctx context.Context, h wire.ReleaseRequest) (wire.ReleaseReply, error) {
 	h.Notify = true
-	return r.releases.do(ctx, none{}, h)
+	return r.releases.do(ctx, h)
 }
 
 // Subscribe listens to the releases of name.

@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-type acquiring = batch.Call[wire.Fencing, wire.AcquireRequest, wire.Result[wire.AcquireReply]]
+type acquiring = batch.Call[struct{}, wire.AcquireRequest, wire.Result[wire.AcquireReply]]
 
 // batchRig is an engine with batches that the test makes and sends.
 type batchRig struct {
@@ -79,7 +79,8 @@ func (r *batchRig) try(ctx context.Context, key string) <-chan tried {
 
 // first begins a batch with an acquire of the test's own. Others join until it is sent.
 func (r *batchRig) first(key, owner string) *acquiring {
-	c, index := r.backend.acquires.Join(r.backend.fencing, wire.AcquireRequest{Key: key, Owner: owner, Lease: r.lease}, false)
+	own := wire.AcquireRequest{Key: key, Owner: owner, Lease: r.lease, Fencing: r.engine.Fences(1)}
+	c, index := r.backend.acquires.Join(struct{}{}, own, false)
 	require.Zero(r, index)
 	return c
 }
@@ -102,7 +103,7 @@ func (r *batchRig) send(c *acquiring) {
 // unlock unlocks leases in one batch with a release of the test's own, and returns what came of them and of it. between
 // happens before the batch is sent.
 func (r *batchRig) unlock(own wire.ReleaseRequest, between func(), leases ...*holdfast.Lease) (errs []error, released wire.Result[wire.ReleaseReply]) {
-	c, index := r.backend.releases.Join(none{}, own, false)
+	c, index := r.backend.releases.Join(struct{}{}, own, false)
 	require.Zero(r, index)
 	var came []chan error
 	for i, l := range leases {
@@ -155,7 +156,7 @@ func TestBatch(t *testing.T) {
 			for _, key := range []string{"a", "b", "c"} {
 				require.True(t, r.held(key))
 			}
-			if r.backend.fencing.Reserve > 0 {
+			if r.engine.Fencing {
 				require.Positive(t, b.lease.Fence())
 			}
 
@@ -228,7 +229,7 @@ func TestBatch_OverBefore(t *testing.T) {
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
 	c := r.first("a", "me")
-	_, err := r.backend.Acquire(over, wire.AcquireRequest{Key: "b", Owner: "me", Lease: time.Minute}, 1)
+	_, err := r.backend.Acquire(over, wire.AcquireRequest{Key: "b", Owner: "me", Lease: time.Minute})
 	require.Equal(t, wire.Refused, wire.OutcomeOf(err))
 	require.Equal(t, 1, r.backend.acquires.Size(c))
 }
@@ -265,7 +266,7 @@ func TestBatch_NoAnswer(t *testing.T) {
 	r := newBatchRig(t)
 	ctx := context.Background()
 	asks := []wire.AcquireRequest{{Key: "warm", Owner: "me", Lease: time.Minute}} // so that Redis knows the script
-	require.NoError(t, r.backend.Redis.AcquireEach(ctx, wire.Fencing{}, asks, make([]wire.Result[wire.AcquireReply], 1)))
+	require.NoError(t, r.backend.Redis.AcquireEach(ctx, asks, make([]wire.Result[wire.AcquireReply], 1)))
 	c := r.first("first", "me")
 	all := r.joined(c, ctx, "a", "b")
 	swallowed := r.way.SwallowReply(1, func(cmd []string) bool { return slices.Contains(cmd, "b") })
@@ -285,17 +286,17 @@ func TestBatch_Leaving(t *testing.T) {
 	r := newBatchRig(t)
 	made, goOn := make(chan bool), make(chan bool)
 	many := r.backend.acquires.many
-	r.backend.acquires.many = func(ctx context.Context, f wire.Fencing, asks []wire.AcquireRequest, results []wire.Result[wire.AcquireReply]) error {
+	r.backend.acquires.many = func(ctx context.Context, asks []wire.AcquireRequest, results []wire.Result[wire.AcquireReply]) error {
 		made <- true
 		<-goOn
-		return many(ctx, f, asks, results)
+		return many(ctx, asks, results)
 	}
 	c := r.first("a", "me")
 	came := make(chan error)
 	join := func(ctx context.Context, key string) {
 		size := r.backend.acquires.Size(c)
 		go func() {
-			_, err := r.backend.Acquire(ctx, wire.AcquireRequest{Key: key, Owner: "me", Lease: time.Minute}, 1)
+			_, err := r.backend.Acquire(ctx, wire.AcquireRequest{Key: key, Owner: "me", Lease: time.Minute})
 			came <- err
 		}()
 		r.until(func() bool { return r.backend.acquires.Size(c) == size+1 })

@@ -30,10 +30,9 @@ const (
 type RWLock struct {
 	*wire.RWLock
 	server
-	fencing  wire.Fencing // of a hold with one fence; immutable
-	readers  bool         // is the half of the readers
-	acquires *batcher[wire.Fencing, wire.RWLockAcquireRequest, wire.AcquireReply]
-	releases *batcher[none, wire.RWLockReleaseRequest, wire.ReleaseReply]
+	readers  bool // is the half of the readers
+	acquires *batcher[wire.RWLockAcquireRequest, wire.AcquireReply]
+	releases *batcher[wire.RWLockReleaseRequest, wire.ReleaseReply]
 	mu       sync.RWMutex
 	waiting  map[string]*wish // by name; guarded by mu
 }
@@ -64,28 +63,27 @@ func NewRWLock(client rueidis.Client, c engine.Config) (readers, writers *engine
 
 func newRWLock(s server, c engine.Config) *RWLock {
 	r := &RWLock{
-		RWLock: wire.NewRWLock(s.redis, c.LockerID), server: s, fencing: fencing(c),
+		RWLock: wire.NewRWLock(s.redis, c.LockerID), server: s,
 		readers: c.Holds == engine.SharedHolds, waiting: make(map[string]*wish),
 	}
 	r.acquires = newBatcher(s, r.RWLock.Acquire, r.AcquireEach)
-	r.releases = batchOf(s, r.RWLock.Release, r.ReleaseEach)
+	r.releases = newBatcher(s, r.RWLock.Release, r.ReleaseEach)
 	return r
 }
 
 // Acquire takes the lock if others let it, alone or in a batch. If it is refused to waiting
 // callers, they must try again before their wish ends. A reader beside a writer does not wait.
-func (r *RWLock) Acquire(ctx context.Context, own wire.AcquireRequest, reserve int64) (wire.AcquireReply, error) {
-	f, a := r.fencing, wire.RWLockAcquireRequest{AcquireRequest: own}
+func (r *RWLock) Acquire(ctx context.Context, own wire.AcquireRequest) (wire.AcquireReply, error) {
+	a := wire.RWLockAcquireRequest{AcquireRequest: own}
 	if a.Beside != "" {
-		return r.RWLock.Acquire(ctx, wire.Fencing{}, a)
+		return r.RWLock.Acquire(ctx, a)
 	}
-	f.Reserve *= reserve
 	w, sent := r.noteWish(a.Key)
 	if w == nil {
-		return r.acquires.do(ctx, f, a)
+		return r.acquires.do(ctx, a)
 	}
 	a.Wish = wishLasts
-	reply, err := r.acquires.do(ctx, f, a)
+	reply, err := r.acquires.do(ctx, a)
 	if err == nil && reply.OK {
 		w.ended.Store(max(w.ended.Load(), sent)) // too low a value, of two calls at the same time, costs a needless call
 		return reply, nil
@@ -124,7 +122,7 @@ func (r *RWLock) Release(ctx context.Context, own wire.ReleaseRequest) (wire.Rel
 			h.Wish = wishLasts
 		}
 	}
-	reply, err := r.releases.do(ctx, none{}, h)
+	reply, err := r.releases.do(ctx, h)
 	if h.Wish > 0 && !r.waits(own.Key) { // nobody waits any more, and this may have been later than the withdrawal
 		r.withdrawLater(own.Key)
 	}

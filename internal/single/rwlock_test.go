@@ -44,7 +44,7 @@ func withWishes(t *testing.T, f func(r *wishRig)) {
 }
 
 func (r *wishRig) acquire(n int) (ok bool) {
-	reply, err := r.backend.Acquire(r.Context(), wire.AcquireRequest{Key: "k", Owner: wisher(n), Lease: time.Minute}, 1)
+	reply, err := r.backend.Acquire(r.Context(), wire.AcquireRequest{Key: "k", Owner: wisher(n), Lease: time.Minute})
 	require.NoError(r, err)
 	return reply.OK
 }
@@ -64,9 +64,9 @@ func TestALateReleaseLeavesNoWish(t *testing.T) {
 	withWishes(t, func(r *wishRig) {
 		b, goOn, over := r.backend, make(chan bool), make(chan error)
 		release := b.releases.one
-		b.releases.one = func(ctx context.Context, k none, e wire.RWLockReleaseRequest) (wire.ReleaseReply, error) {
+		b.releases.one = func(ctx context.Context, e wire.RWLockReleaseRequest) (wire.ReleaseReply, error) {
 			<-goOn
-			return release(ctx, k, e)
+			return release(ctx, e)
 		}
 		go func() {
 			_, err := b.Release(r.Context(), wire.ReleaseRequest{Key: "k", Owner: wisher(1)})
@@ -101,11 +101,11 @@ func TestAnAnswerHidesNoWish(t *testing.T) {
 				_, err := r.backend.Release(r.Context(), wire.ReleaseRequest{Key: "k", Owner: wisher(1)})
 				require.NoError(r, err)
 				acquire := r.backend.acquires.one
-				r.backend.acquires.one = func(ctx context.Context, f wire.Fencing, a wire.RWLockAcquireRequest) (wire.AcquireReply, error) {
+				r.backend.acquires.one = func(ctx context.Context, a wire.RWLockAcquireRequest) (wire.AcquireReply, error) {
 					if lost && a.Owner == wisher(2) {
 						require.True(r, r.acquire(3))
 					}
-					reply, err := acquire(ctx, f, a)
+					reply, err := acquire(ctx, a)
 					require.NoError(r, err)
 					switch {
 					case a.Owner != wisher(2):
@@ -116,7 +116,7 @@ func TestAnAnswerHidesNoWish(t *testing.T) {
 					}
 					return reply, nil
 				}
-				reply, err := r.backend.Acquire(r.Context(), wire.AcquireRequest{Key: "k", Owner: wisher(2), Lease: time.Minute}, 1)
+				reply, err := r.backend.Acquire(r.Context(), wire.AcquireRequest{Key: "k", Owner: wisher(2), Lease: time.Minute})
 				require.Equal(r, lost, err != nil)
 				require.Equal(r, !lost, reply.OK)
 				require.True(r, r.wished())

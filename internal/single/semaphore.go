@@ -19,8 +19,8 @@ type Semaphore struct {
 	*wire.Semaphore
 	server
 	n        int // permits of a key; immutable
-	acquires *batcher[none, wire.AcquireRequest, wire.AcquireReply]
-	releases *batcher[none, wire.ReleaseRequest, wire.ReleaseReply]
+	acquires *batcher[wire.AcquireRequest, wire.AcquireReply]
+	releases *batcher[wire.ReleaseRequest, wire.ReleaseReply]
 }
 
 // NewSemaphore returns an engine on the Redis of client for keys with n permits, and its backend.
@@ -28,15 +28,15 @@ func NewSemaphore(client rueidis.Client, c engine.Config, n int) (*engine.Engine
 	c.Holds = engine.ManyHolds
 	p := &Semaphore{server: connect(client, c), n: n}
 	p.Semaphore = wire.NewSemaphore(p.redis, n)
-	p.acquires = batchOf(p.server, p.Semaphore.Acquire, p.AcquireEach)
-	p.releases = batchOf(p.server, p.Semaphore.Release, p.ReleaseEach)
+	p.acquires = newBatcher(p.server, p.Semaphore.Acquire, p.AcquireEach)
+	p.releases = newBatcher(p.server, p.Semaphore.Release, p.ReleaseEach)
 	return racing.New(p, c), p
 }
 
 // Acquire takes a permit, alone or in a batch. If others have agreed on another number, it
 // fails.
-func (p *Semaphore) Acquire(ctx context.Context, a wire.AcquireRequest, _ int64) (wire.AcquireReply, error) {
-	reply, err := p.acquires.do(ctx, none{}, a)
+func (p *Semaphore) Acquire(ctx context.Context, a wire.AcquireRequest) (wire.AcquireReply, error) {
+	reply, err := p.acquires.do(ctx, a)
 	if err == nil && reply.Agreed != 0 {
 		return wire.AcquireReply{}, wire.Judge(&holdfast.PermitsError{Wanted: p.n, Agreed: reply.Agreed}, wire.Refused)
 	}
@@ -45,7 +45,7 @@ func (p *Semaphore) Acquire(ctx context.Context, a wire.AcquireRequest, _ int64)
 
 // Release gives back a permit, alone or in a batch.
 func (p *Semaphore) Release(ctx context.Context, h wire.ReleaseRequest) (wire.ReleaseReply, error) {
-	return p.releases.do(ctx, none{}, h)
+	return p.releases.do(ctx, h)
 }
 
 // Subscribe listens to the releases of key.

@@ -65,14 +65,6 @@ func (s server) withCalls(c engine.Config) server {
 	return s
 }
 
-// fencing returns how a backend hands out fences: one for a hold, which may ask for more.
-func fencing(c engine.Config) (f wire.Fencing) {
-	if c.Fencing {
-		f = wire.Fencing{Reserve: 1, Expiry: *c.FenceExpiry}
-	}
-	return f
-}
-
 // Calls are those of the engine and of batches.
 func (s *server) Calls() *calls.Calls { return s.calls }
 

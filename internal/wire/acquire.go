@@ -48,7 +48,8 @@ type AcquireRequest struct {
 	Key, Owner string
 	Lease      time.Duration
 	Label      *string // of the owner, for people; nil: that of the Redis
-	Beside     string  // the writer that calls, beside which a reader takes a read/write lock; "": none
+	Fencing    Fencing
+	Beside     string // the writer that calls, beside which a reader takes a read/write lock; "": none
 }
 
 // Acquire takes a key for an owner if it is free, for one lease from now. Otherwise it
@@ -60,20 +61,19 @@ type AcquireRequest struct {
 // larger than those of the attempts before it.
 // After an Unknown outcome that is not followed up by a repeat, Release in doubt undoes
 // what may have been done.
-func (r *Redis) Acquire(ctx context.Context, f Fencing, a AcquireRequest) (AcquireReply, error) {
-	s := f.sent()
-	return r.runAcquire(ctx, s.parse, acquire, r.acquireInput(forOne(), s, a))
+func (r *Redis) Acquire(ctx context.Context, a AcquireRequest) (AcquireReply, error) {
+	return r.runAcquire(ctx, a.Fencing.parser(), acquire, r.acquireInput(forOne(), a))
 }
 
-// AcquireEach does what Acquire does for each of asks by itself, and fills results, one for each.
-func (r *Redis) AcquireEach(ctx context.Context, f Fencing, asks []AcquireRequest, results []Result[AcquireReply]) error {
-	s := f.sent()
-	return runEach(ctx, r, acquire, asks, func(in input, a AcquireRequest) input { return r.acquireInput(in, s, a) }, results, s.parse)
+// AcquireEach does what Acquire does for each of asks by itself, and fills results, one for each. All of
+// them have fencing or none.
+func (r *Redis) AcquireEach(ctx context.Context, asks []AcquireRequest, results []Result[AcquireReply]) error {
+	return runEach(ctx, r, acquire, asks, r.acquireInput, results, asks[0].Fencing.parser())
 }
 
-func (r *Redis) acquireInput(in input, s sentFencing, a AcquireRequest) input {
+func (r *Redis) acquireInput(in input, a AcquireRequest) input {
 	in.keys, in.args = append(in.keys, a.Key, tombstone(a.Key, a.Owner)), append(in.args, a.Owner, millis(a.Lease), r.firstEntry(a.Label))
-	return in.fenced(s, a.Key)
+	return in.fenced(a)
 }
 
 // runAcquire is write for an acquire, whose reply is for parse.
@@ -126,23 +126,18 @@ type Fencing struct {
 	Expiry time.Duration
 }
 
-// sentFencing is Fencing as it is sent.
-type sentFencing struct {
-	reserve, expiry string               // "": there is no fencing
-	parse           parser[AcquireReply] // reads the reply
-}
-
-func (f Fencing) sent() sentFencing {
+// parser reads the reply to an acquire.
+func (f Fencing) parser() parser[AcquireReply] {
 	if f.Reserve == 0 {
-		return sentFencing{parse: parseAcquired}
+		return parseAcquired
 	}
-	return sentFencing{decimal(f.Reserve), millis(f.Expiry), parseFenced}
+	return parseFenced
 }
 
-// fenced adds to the input what a hold of key is sent for its fence numbers, if there are any.
-func (in input) fenced(s sentFencing, key string) input {
-	if s.reserve != "" {
-		in.keys, in.args = append(in.keys, counter(key)), append(in.args, s.reserve, s.expiry)
+// fenced adds to the input what a hold is sent for its fence numbers, if there are any.
+func (in input) fenced(a AcquireRequest) input {
+	if f := a.Fencing; f.Reserve != 0 {
+		in.keys, in.args = append(in.keys, counter(a.Key)), append(in.args, decimal(f.Reserve), millis(f.Expiry))
 	}
 	return in
 }

@@ -172,10 +172,10 @@ func TestF8_BadArguments(t *testing.T) {
 		t.Helper()
 		c.owner = a.Owner
 		reader := RWLockAcquireRequest{AcquireRequest: a}
-		refused(what, errOf(c.Acquire(ctx, Fencing{}, a)), errOf(c.Acquire(ctx, fencingHour, a)),
-			errOf(each(ctx, fencedBy(Fencing{}, c.AcquireEach), a)), errOf(c.AcquireAll(ctx, []AcquireRequest{a})),
+		refused(what, errOf(c.Acquire(ctx, a)), errOf(c.Acquire(ctx, fencedBy(fencingHour, a))),
+			errOf(each(ctx, c.AcquireEach, a)), errOf(c.AcquireAll(ctx, []AcquireRequest{a})),
 			errOf(c.fair.Acquire(ctx, a)), errOf(each(ctx, c.fair.AcquireEach, a)), errOf(c.permits().Acquire(ctx, a)),
-			errOf(c.rw.Acquire(ctx, Fencing{}, reader)), errOf(each(ctx, fencedBy(Fencing{}, c.rw.AcquireEach), reader)))
+			errOf(c.rw.Acquire(ctx, reader)), errOf(each(ctx, c.rw.AcquireEach, reader)))
 		for _, vote := range []*Vote{nil, c.vote} {
 			replies := make([]NodeReply, 1)
 			require.NoError(t, c.AcquireVoted(ctx, vote, vote != nil, []AcquireRequest{a}, replies))
@@ -195,15 +195,16 @@ func TestF8_BadArguments(t *testing.T) {
 		"reserve": {{Reserve: -1}, {Reserve: 1e9}}, "counter expiry": {{Reserve: 1, Expiry: -time.Second}},
 	} {
 		for _, f := range fencings {
-			refused(what, errOf(c.Acquire(ctx, f, ask)), errOf(each(ctx, fencedBy(f, c.AcquireEach), ask)),
-				errOf(c.rw.Acquire(ctx, f, RWLockAcquireRequest{AcquireRequest: ask})))
+			fenced := fencedBy(f, ask)
+			refused(what, errOf(c.Acquire(ctx, fenced)), errOf(each(ctx, c.AcquireEach, fenced)),
+				errOf(c.rw.Acquire(ctx, RWLockAcquireRequest{AcquireRequest: fenced})))
 		}
 	}
 	beside := RWLockAcquireRequest{AcquireRequest: ask}
 	beside.Beside = writer(ofA(2))
-	refused("fencing", errOf(c.rw.Acquire(ctx, fencingHour, beside)), errOf(each(ctx, fencedBy(fencingHour, c.rw.AcquireEach), beside)))
+	refused("fencing", errOf(c.rw.Acquire(ctx, fencedReadWrite(beside))), errOf(each(ctx, c.rw.AcquireEach, fencedReadWrite(beside))))
 	for _, d := range []time.Duration{-time.Second, time.Minute + time.Millisecond} {
-		refused("wish", errOf(c.rw.Acquire(ctx, Fencing{}, RWLockAcquireRequest{AcquireRequest: ask, Wish: d})),
+		refused("wish", errOf(c.rw.Acquire(ctx, RWLockAcquireRequest{AcquireRequest: ask, Wish: d})),
 			errOf(c.rw.Release(ctx, RWLockReleaseRequest{ReleaseRequest{Key: "k", Owner: ofA(1)}, d})))
 	}
 	for _, entries := range []int{-1, 0, 1e9} {

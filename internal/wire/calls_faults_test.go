@@ -240,7 +240,7 @@ func TestForeignIsNoLock(t *testing.T) {
 	for _, owner := range []string{ownA, ownB, ofJ(1), ofJ(4711), clientJ + ":-7516192768", clientJ + ":0"} {
 		s.Do(t, "HSET", "k", owner, "3")
 		require.Equal(t, holdfast.Status{Held: true, Owner: owner, Entries: 3, Remaining: NoExpiry}, must(n.Inspect(bounded(t), "k"))(t))
-		require.Equal(t, AcquireReply{Remaining: NoExpiry, Why: errs.HeldBy("")}, must(n.Acquire(bounded(t), Fencing{}, asking("k", ofC(1))))(t))
+		require.Equal(t, AcquireReply{Remaining: NoExpiry, Why: errs.HeldBy("")}, must(n.Acquire(bounded(t), asking("k", ofC(1))))(t))
 		require.Equal(t, []OwnerState{Waiting}, must(f.Enter(bounded(t), "k", ofA(1)))(t).States)
 		require.True(t, must(n.ForceRelease(bounded(t), "k"))(t))
 		s.Do(t, "FLUSHALL")
@@ -272,7 +272,7 @@ func TestOldServer(t *testing.T) {
 	}
 	acquired(t, n, "held", ownA)
 	results := make([]Result[AcquireReply], 2)
-	require.NoError(t, n.AcquireEach(bounded(t), Fencing{}, []AcquireRequest{asking("held", ownB), asking("free", ownB)}, results))
+	require.NoError(t, n.AcquireEach(bounded(t), []AcquireRequest{asking("held", ownB), asking("free", ownB)}, results))
 	require.ErrorIs(t, results[0].Err, holdfast.ErrOldServer)
 	require.Equal(t, Refused, OutcomeOf(results[0].Err))
 	require.True(t, results[1].Value.OK)

@@ -58,8 +58,8 @@ var plain = family{
 	ofHold: []string{"set entries", "release", "release fenced", "give up"}, denies: []string{"renew"},
 	moves: []string{"renew"}, replicas: []string{"inspect"},
 	calls: map[string]call{
-		"acquire":             func(c client) error { return errOf(c.Acquire(c.ctx, Fencing{}, asking(c.key, c.owner))) },
-		"acquire fenced":      func(c client) error { return errOf(c.Acquire(c.ctx, fencingHour, asking(c.key, c.owner))) },
+		"acquire":             func(c client) error { return errOf(c.Acquire(c.ctx, asking(c.key, c.owner))) },
+		"acquire fenced":      func(c client) error { return errOf(c.Acquire(c.ctx, fencedBy(fencingHour, asking(c.key, c.owner)))) },
 		"acquire all":         func(c client) error { return errOf(c.AcquireAll(c.ctx, []AcquireRequest{asking(c.key, c.owner)})) },
 		"acquire each":        func(c client) error { return c.acquireEach(Fencing{}) },
 		"acquire each fenced": func(c client) error { return c.acquireEach(fencingHour) },
@@ -214,13 +214,13 @@ func (c client) asks() []AcquireRequest {
 	return []AcquireRequest{asking(c.key, c.owner), asking(c.key, ofA(2))}
 }
 
-// fencedBy is a call for several holds with that fencing.
-func fencedBy[A, R any](f Fencing, call func(context.Context, Fencing, []A, []Result[R]) error) func(context.Context, []A, []Result[R]) error {
-	return func(ctx context.Context, asks []A, results []Result[R]) error { return call(ctx, f, asks, results) }
+func fencedBy(f Fencing, a AcquireRequest) AcquireRequest {
+	a.Fencing = f
+	return a
 }
 
 func (c client) acquireEach(f Fencing) error {
-	return errOf(each(c.ctx, fencedBy(f, c.AcquireEach), c.asks()...))
+	return errOf(each(c.ctx, c.AcquireEach, fencedBy(f, c.asks()[0]), fencedBy(f, c.asks()[1])))
 }
 
 func (c client) acquireVoted(vote *Vote, fenced bool) error {

@@ -48,7 +48,7 @@ func TestClusterSlotMoves(t *testing.T) {
 	slot, to := moving(t, c, "k")
 	confirmed := NewRedis(n.client, RedisSettings{Cluster: n.Cluster, Replicas: 1, ReplicaTimeout: time.Second})
 	for says, n := range map[string]*Redis{"TRYAGAIN": n, "ASK|TRYAGAIN": confirmed} {
-		_, err := n.Acquire(ctx, Fencing{}, asking("k", ownA))
+		_, err := n.Acquire(ctx, asking("k", ownA))
 		require.Equal(t, Unavailable, OutcomeOf(err), err)
 		require.Regexp(t, says, err.Error())
 	}
@@ -57,16 +57,16 @@ func TestClusterSlotMoves(t *testing.T) {
 		for _, s := range c.Masters(t) {
 			s.Do(t, "CONFIG", "RESETSTAT")
 		}
-		_, err := n.Acquire(ctx, Fencing{}, asking("k", ownA))
+		_, err := n.Acquire(ctx, asking("k", ownA))
 		require.Equal(t, Unavailable, OutcomeOf(err), err)
 		return triedAgain(t, c) > 1
 	})
 
 	acquired := make(chan error, 1)
 	go func() {
-		a, err := n.Acquire(ctx, Fencing{}, asking("k", ownB))
+		a, err := n.Acquire(ctx, asking("k", ownB))
 		for OutcomeOf(err) == Unavailable { // on a busy machine, the move takes longer than the call
-			a, err = n.Acquire(ctx, Fencing{}, asking("k", ownB))
+			a, err = n.Acquire(ctx, asking("k", ownB))
 		}
 		if err == nil && !a.OK {
 			err = errors.New("not acquired")
@@ -153,7 +153,7 @@ func TestClusterIsDown(t *testing.T) {
 	s.Do(t, "CLUSTER", "DELSLOTS", slot)
 	until(t, func() bool { // a busy machine may have no time for a second attempt
 		s.Do(t, "CONFIG", "RESETSTAT")
-		_, err := n.Acquire(bounded(t), Fencing{}, asking("k", ownA))
+		_, err := n.Acquire(bounded(t), asking("k", ownA))
 		require.Equal(t, Unavailable, OutcomeOf(err), err)
 		require.ErrorContains(t, err, "CLUSTERDOWN")
 		return again.MatchString(text(t, s, "INFO", "errorstats"))
@@ -196,7 +196,7 @@ func TestClusterSeveralKeys(t *testing.T) {
 		t.Cleanup(func() { m.Do(t, "ACL", "SETUSER", "default", "+cluster") })
 	}
 	stranger := NewRedis(n.client, RedisSettings{Cluster: cluster.New(n.client)})
-	requireRefused(t, "NOPERM", errOf(stranger.Acquire(ctx, Fencing{}, asking("k", ownA))))
+	requireRefused(t, "NOPERM", errOf(stranger.Acquire(ctx, asking("k", ownA))))
 	require.NoError(t, NewFair(stranger, settingsOf(clientA)).Heartbeat(ctx, asked, replies), "each slot has an error of its own")
 	requireRefused(t, "NOPERM", replies[0].Err)
 }
@@ -212,7 +212,7 @@ func TestClusterNames(t *testing.T) {
 		}
 		require.Equal(t, same, oneSlot(key), key)
 		if !same {
-			requireRefused(t, "hash tag", errOf(n.Acquire(bounded(t), Fencing{}, asking(key, ownA))), key)
+			requireRefused(t, "hash tag", errOf(n.Acquire(bounded(t), asking(key, ownA))), key)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func TestRefusalsOnADedicatedConnection(t *testing.T) {
 			renew := func() error {
 				return r.Renew(t.Context(), lease, []string{"k"}, []string{ofA(1)}, make([]watchdog.Answer, 1))
 			}
-			_, err := r.Acquire(t.Context(), Fencing{}, asking("k", ofA(1)))
+			_, err := r.Acquire(t.Context(), asking("k", ofA(1)))
 			require.ErrorIs(t, err, holdfast.ErrNotReplicated)
 			queued(t, client)
 			end := begin(t, s, client)
@@ -77,7 +77,7 @@ func TestADedicatedConnectionIsUsedAgain(t *testing.T) {
 		return must(strconv.Atoi(must(r.info(bounded(t), "stats", "total_connections_received"))(t)))(t)
 	}
 	acquire := func(number int) {
-		_, err := r.Acquire(t.Context(), Fencing{}, asking("k"+strconv.Itoa(number), ofA(number)))
+		_, err := r.Acquire(t.Context(), asking("k"+strconv.Itoa(number), ofA(number)))
 		require.ErrorIs(t, err, holdfast.ErrNotReplicated)
 	}
 	acquire(1)

@@ -33,7 +33,10 @@ func TestAcquireEach(t *testing.T) {
 	plain := func(f Fencing) func([]AcquireRequest, []NodeReply) error {
 		return func(asks []AcquireRequest, replies []NodeReply) error {
 			results := make([]Result[AcquireReply], len(asks))
-			err := n.AcquireEach(bounded(t), f, asks, results)
+			for i := range asks {
+				asks[i].Fencing = f
+			}
+			err := n.AcquireEach(bounded(t), asks, results)
 			for i, r := range results {
 				replies[i] = NodeReply{AcquireReply: r.Value, Err: r.Err}
 			}

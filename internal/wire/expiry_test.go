@@ -18,7 +18,7 @@ func TestG1_TheLastLeaseEndsDuringAnAcquire(t *testing.T) {
 	require.Empty(t, taken(t, p))
 
 	r := NewRWLock(p.redis, clientA)
-	require.True(t, must(r.Acquire(bounded(t), Fencing{}, RWLockAcquireRequest{AcquireRequest: asking("rw", ownA)}))(t).OK)
+	require.True(t, must(r.Acquire(bounded(t), RWLockAcquireRequest{AcquireRequest: asking("rw", ownA)}))(t).OK)
 	text = strings.Replace(rwlockAcquire.text, "set = redis.pcall('PEXPIRE', lock", "redis.call('DEL', lock) set = redis.pcall('PEXPIRE', lock", 1)
 	_, err = r.redis.invoke(bounded(t), scriptOf(text), 5, "rw", tombstone("rw", ownB), timeout("rw", ownB), wishes("rw"), absentKey("rw"),
 		ownB, millis(2*lease), "1", clientB, "0", "")

@@ -14,7 +14,7 @@ const token = "redisson_lock_token:{k}"
 
 func fenced(t testing.TB, n *Redis, owner string, f Fencing) AcquireReply {
 	t.Helper()
-	a := must(n.Acquire(bounded(t), f, asking("k", owner)))(t)
+	a := must(n.Acquire(bounded(t), fencedBy(f, asking("k", owner))))(t)
 	require.True(t, a.OK)
 	require.LessOrEqual(t, a.Fence, a.FenceEnd)
 	return a
@@ -56,7 +56,7 @@ func TestG10_F34_ClockBeyondItsNumbers(t *testing.T) {
 	f := NewFair(n, settings)
 	for _, acquire := range []func(owner string) (AcquireReply, error){
 		func(owner string) (AcquireReply, error) {
-			return n.Acquire(bounded(t), settings.Fencing, asking("k", owner))
+			return n.Acquire(bounded(t), fencedBy(settings.Fencing, asking("k", owner)))
 		},
 		func(owner string) (AcquireReply, error) {
 			return f.Acquire(bounded(t), asking("k", owner))
@@ -110,7 +110,7 @@ func TestFenceCounter(t *testing.T) {
 			return must(each(ctx, r.of(owner).ReleaseEach, fairHold("k", owner, last)))(t).Ours
 		}},
 		"rwlock": {func(owner string) AcquireReply {
-			return must(rw.Acquire(ctx, fencingHour, RWLockAcquireRequest{AcquireRequest: asking("k", writer(owner))}))(t)
+			return must(rw.Acquire(ctx, RWLockAcquireRequest{AcquireRequest: fencedBy(fencingHour, asking("k", writer(owner)))}))(t)
 		}, func(owner string, last int64) bool {
 			return must(rw.Release(ctx, RWLockReleaseRequest{ReleaseRequest: ReleaseRequest{Key: "k", Owner: writer(owner), LastFence: last}}))(t).Ours
 		}},

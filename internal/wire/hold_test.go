@@ -22,7 +22,7 @@ func TestG1_LastMillisecondIsNotAcquired(t *testing.T) {
 		s.Do(t, "PEXPIRE", "k", "3")
 		until(t, func() bool {
 			must(n.Inspect(bounded(t), "k"))(t)
-			a := must(n.Acquire(bounded(t), Fencing{}, asking("k", ownB)))(t)
+			a := must(n.Acquire(bounded(t), asking("k", ownB)))(t)
 			require.True(t, a.OK || a.Remaining >= time.Millisecond)
 			return a.OK
 		})
@@ -143,8 +143,8 @@ func TestExpiredDuringAScript(t *testing.T) {
 		}
 		return false
 	})
-	must(n.Acquire(bounded(t), Fencing{}, AcquireRequest{Key: "k", Owner: ownA, Lease: 500 * time.Millisecond}))(t)
+	must(n.Acquire(bounded(t), AcquireRequest{Key: "k", Owner: ownA, Lease: 500 * time.Millisecond}))(t)
 	slow.Store(true)
-	got := must(n.Acquire(bounded(t), Fencing{}, AcquireRequest{Key: "k", Owner: ownB, Lease: time.Second}))(t)
+	got := must(n.Acquire(bounded(t), AcquireRequest{Key: "k", Owner: ownB, Lease: time.Second}))(t)
 	require.LessOrEqual(t, got.Remaining, time.Millisecond, "taken, or to be asked for again at once")
 }

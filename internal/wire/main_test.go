@@ -69,7 +69,7 @@ func askingEach(keys, owners []string) (asks []AcquireRequest) {
 
 func acquired(t testing.TB, n *Redis, key, owner string) {
 	t.Helper()
-	require.Equal(t, AcquireReply{OK: true}, must(n.Acquire(bounded(t), Fencing{}, asking(key, owner)))(t))
+	require.Equal(t, AcquireReply{OK: true}, must(n.Acquire(bounded(t), asking(key, owner)))(t))
 }
 
 // number, text and listed are the reply of a server to a command.

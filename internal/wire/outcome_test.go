@@ -186,7 +186,7 @@ func TestOldServer_IsAskedOnTheOneConnection(t *testing.T) {
 func TestOldServer_IsAskedWithoutReplicas(t *testing.T) {
 	s := redistest.Start(t)
 	n := NewRedis(s.Client(t), RedisSettings{Replicas: 1, ReplicaTimeout: time.Millisecond})
-	_, err := n.Acquire(bounded(t), Fencing{}, asking("k", ownA))
+	_, err := n.Acquire(bounded(t), asking("k", ownA))
 	require.ErrorIs(t, err, holdfast.ErrNotReplicated)
 	require.Equal(t, 2, cost(t, s)["wait"], "one behind evalsha, one behind eval")
 }

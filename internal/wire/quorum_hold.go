@@ -35,7 +35,8 @@ type FenceSource struct {
 // might have restarted: it has no vote instead.
 func (r *Redis) AcquireVoted(ctx context.Context, vote *Vote, fenced bool, asks []AcquireRequest, nodeReplies []NodeReply) error {
 	in, err := forEach(asks, func(in input, a AcquireRequest) input {
-		in = r.acquireInput(in, sentFencing{}, a)
+		a.Fencing = Fencing{} // the quorum makes the numbers
+		in = r.acquireInput(in, a)
 		if fenced {
 			in.keys = append(in.keys, counter(a.Key))
 		}

@@ -18,7 +18,7 @@ func TestF39_LapsedRights(t *testing.T) {
 	acquired(t, n.Redis, "k", ownA)
 	s.Do(t, "SCRIPT", "FLUSH")
 	s.Do(t, "ACL", "SETUSER", "least", "-eval")
-	_, err := n.Acquire(bounded(t), Fencing{}, asking("k", ownA))
+	_, err := n.Acquire(bounded(t), asking("k", ownA))
 	require.ErrorContains(t, err, "NOPERM")
 	require.Equal(t, Unavailable, OutcomeOf(err))
 	require.True(t, Lapsed(err))
@@ -39,7 +39,7 @@ func TestClosedClientIsRefused(t *testing.T) {
 			n.client.Close()
 			var err error
 			until(t, func() bool { // a client of a Redis Cluster closes its connections one after the other
-				_, err = n.Acquire(bounded(t), Fencing{}, asking("k", ownA))
+				_, err = n.Acquire(bounded(t), asking("k", ownA))
 				return OutcomeOf(err) == Refused
 			})
 			require.ErrorIs(t, err, rueidis.ErrClosing)
@@ -71,7 +71,7 @@ func TestF25_ASwitchIsNoRefusal(t *testing.T) {
 	n = NewRedis(client, RedisSettings{})
 	for name, call := range map[string]func() error{
 		"Acquire": func() error {
-			_, err := n.Acquire(bounded(t), Fencing{}, asking("k", ownA))
+			_, err := n.Acquire(bounded(t), asking("k", ownA))
 			return err
 		},
 		"AcquireVoted": func() error { _, err := acquireVoted(n, bounded(t), vote, "k", ownA, false); return err },
@@ -126,7 +126,7 @@ func TestF40_LateConnectionIsGivenBack(t *testing.T) {
 func TestALabelIsNoRefusalOfAReplica(t *testing.T) {
 	s := redistest.Start(t)
 	r := NewRedis(s.Client(t), RedisSettings{Label: readOnly + "replica."})
-	require.True(t, must(r.Acquire(bounded(t), Fencing{}, asking("k", ofA(1))))(t).OK)
+	require.True(t, must(r.Acquire(bounded(t), asking("k", ofA(1))))(t).OK)
 	require.Equal(t, readOnly+"replica.", must(r.Inspect(bounded(t), "k"))(t).Label)
 	_, again := redialed.Load(r.client)
 	require.False(t, again)

@@ -52,21 +52,20 @@ type RWLockAcquireRequest struct {
 // Acquire takes a lock for a reader beside other readers, or for a writer if it is free. If others
 // go first, it changes nothing but the wish of the client. It may be repeated like [Redis.Acquire];
 // Release in doubt undoes what an unanswered call may have done.
-func (r *RWLock) Acquire(ctx context.Context, f Fencing, a RWLockAcquireRequest) (AcquireReply, error) {
-	s := f.sent()
-	return r.redis.runAcquire(ctx, s.parse, rwlockAcquire, r.acquireInput(forOne(), s, a))
+func (r *RWLock) Acquire(ctx context.Context, a RWLockAcquireRequest) (AcquireReply, error) {
+	return r.redis.runAcquire(ctx, a.Fencing.parser(), rwlockAcquire, r.acquireInput(forOne(), a))
 }
 
-// AcquireEach does what Acquire does for each of asks by itself, and fills results, one for each.
-func (r *RWLock) AcquireEach(ctx context.Context, f Fencing, asks []RWLockAcquireRequest, results []Result[AcquireReply]) error {
-	s := f.sent()
-	return runEach(ctx, r.redis, rwlockAcquire, asks, func(in input, a RWLockAcquireRequest) input { return r.acquireInput(in, s, a) }, results, s.parse)
+// AcquireEach does what Acquire does for each of asks by itself, and fills results, one for each. All of
+// them have fencing or none.
+func (r *RWLock) AcquireEach(ctx context.Context, asks []RWLockAcquireRequest, results []Result[AcquireReply]) error {
+	return runEach(ctx, r.redis, rwlockAcquire, asks, r.acquireInput, results, asks[0].Fencing.parser())
 }
 
-func (r *RWLock) acquireInput(in input, s sentFencing, a RWLockAcquireRequest) input {
+func (r *RWLock) acquireInput(in input, a RWLockAcquireRequest) input {
 	in.keys = append(in.keys, a.Key, tombstone(a.Key, a.Owner), timeout(a.Key, a.Owner), wishes(a.Key), absentKey(a.Key))
 	in.args = append(in.args, a.Owner, millis(a.Lease), r.redis.firstEntry(a.Label), r.lockerID, millis(a.Wish), a.Beside)
-	return in.fenced(s, a.Key)
+	return in.fenced(a.AcquireRequest)
 }
 
 // RWLockReleaseRequest is a hold of a read/write lock that is to end.

@@ -92,7 +92,7 @@ func TestRenewReadWriteLocks(t *testing.T) {
 	r.dies(ofC(1))
 	r.s.Do(t, "SET", timeout("k", ofA(2)), "1", "PX", "1000") // without an entry
 	r.s.Do(t, "SET", "string", "x")
-	must(r.rw(ofA(1)).Acquire(bounded(t), Fencing{}, RWLockAcquireRequest{AcquireRequest: asking("l", writer(ofA(1)))}))(t)
+	must(r.rw(ofA(1)).Acquire(bounded(t), RWLockAcquireRequest{AcquireRequest: asking("l", writer(ofA(1)))}))(t)
 	r.s.Do(t, "CONFIG", "SET", "maxmemory", "1")
 	keys := []string{"k", "k", "k", "l", "string", "free"}
 	owners := []string{ofA(1), ofC(1), ofA(2), writer(ofA(1)), ofA(1), ofA(1)}
@@ -120,16 +120,16 @@ func TestG1_ClusterSlotOfAReaderMoves(t *testing.T) {
 	all := []string{"k", timeout("k", owners[0]), timeout("k", owners[1]), wishes("k")}
 	for at := range all {
 		for _, owner := range owners {
-			require.True(t, must(r.Acquire(bounded(t), Fencing{}, RWLockAcquireRequest{AcquireRequest: AcquireRequest{Key: "k", Owner: owner, Lease: time.Hour}}))(t).OK)
+			require.True(t, must(r.Acquire(bounded(t), RWLockAcquireRequest{AcquireRequest: AcquireRequest{Key: "k", Owner: owner, Lease: time.Hour}}))(t).OK)
 		}
-		require.False(t, must(r.Acquire(bounded(t), Fencing{}, RWLockAcquireRequest{AcquireRequest: asking("k", writer(ofA(4))), Wish: wish}))(t).OK)
+		require.False(t, must(r.Acquire(bounded(t), RWLockAcquireRequest{AcquireRequest: asking("k", writer(ofA(4))), Wish: wish}))(t).OK)
 		slot, to := moving(t, c, "k")
 		for moved := range len(all) + 1 {
 			if moved > 0 {
 				c.MoveKeys(t, slot, to, all[(at+moved-1)%len(all)])
 			}
 			about := fmt.Sprint(at, moved)
-			_, err := r.Acquire(bounded(t), Fencing{}, RWLockAcquireRequest{AcquireRequest: asking("k", writer(ofA(3)))})
+			_, err := r.Acquire(bounded(t), RWLockAcquireRequest{AcquireRequest: asking("k", writer(ofA(3)))})
 			require.Equal(t, Unavailable, OutcomeOf(err), "%s: %v", about, err)
 			_, err = r.Release(bounded(t), RWLockReleaseRequest{ReleaseRequest: ReleaseRequest{Key: "k", Owner: owners[0]}})
 			require.Equal(t, Unavailable, OutcomeOf(err), "%s: %v", about, err)
@@ -143,7 +143,7 @@ func TestG1_ClusterSlotOfAReaderMoves(t *testing.T) {
 		}
 		c.EndMigration(t, slot, to)
 		require.NoError(t, r.Withdraw(bounded(t), "k"))
-		a := must(r.Acquire(bounded(t), Fencing{}, RWLockAcquireRequest{AcquireRequest: asking("k", writer(ofA(3)))}))(t)
+		a := must(r.Acquire(bounded(t), RWLockAcquireRequest{AcquireRequest: asking("k", writer(ofA(3)))}))(t)
 		require.False(t, a.OK)
 		for _, owner := range owners {
 			require.True(t, must(r.Release(bounded(t), RWLockReleaseRequest{ReleaseRequest: ReleaseRequest{Key: "k", Owner: owner}}))(t).Ours)
@@ -163,7 +163,7 @@ func TestClusterNamesOfReadWriteLocks(t *testing.T) {
 	for i := range 20 {
 		key := fmt.Sprint("k", i)
 		for _, owner := range []string{ofA(1), ofA(2), ofA(3)} {
-			require.True(t, must(r.Acquire(bounded(t), Fencing{}, RWLockAcquireRequest{AcquireRequest: asking(key, owner)}))(t).OK)
+			require.True(t, must(r.Acquire(bounded(t), RWLockAcquireRequest{AcquireRequest: asking(key, owner)}))(t).OK)
 		}
 		c.Owner(t, key).Do(t, "DEL", timeout(key, ofA(1)))
 		require.Equal(t, 2, must(r.Inspect(bounded(t), key))(t).Readers)
@@ -174,7 +174,7 @@ func TestClusterNamesOfReadWriteLocks(t *testing.T) {
 func TestG1_TheLockLastsAsLongAsItsEntries(t *testing.T) {
 	r := newReadWrites(t)
 	for _, ask := range []AcquireRequest{{Key: "k", Owner: ofA(1), Lease: 2 * time.Hour}, {Key: "k", Owner: ofB(1), Lease: time.Hour}} {
-		must(r.rw(ask.Owner).Acquire(bounded(t), Fencing{}, RWLockAcquireRequest{AcquireRequest: ask}))(t)
+		must(r.rw(ask.Owner).Acquire(bounded(t), RWLockAcquireRequest{AcquireRequest: ask}))(t)
 		lasts(t, r.s, "k", 2*time.Hour)
 		r.s.Do(t, "PEXPIRE", "k", "60000")
 	}

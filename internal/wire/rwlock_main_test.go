@@ -28,18 +28,18 @@ var shared = family{
 	ofHold: []string{"set entries", "may share"}, noLock: []string{"withdraw"}, denies: []string{"renew"},
 	moves: []string{"renew"}, replicas: []string{"inspect", "may share"}, halves: []string{"acquire each", "release each"},
 	calls: map[string]call{
-		"read":          func(c client) error { return errOf(c.rw.Acquire(c.ctx, Fencing{}, c.reads(0))) },
-		"read waiting":  func(c client) error { return errOf(c.rw.Acquire(c.ctx, Fencing{}, c.reads(wish))) },
-		"read fenced":   func(c client) error { return errOf(c.rw.Acquire(c.ctx, fencingHour, c.reads(0))) },
-		"read beside":   func(c client) error { return errOf(c.rw.Acquire(c.ctx, Fencing{}, c.beside())) },
-		"write":         func(c client) error { return errOf(c.rw.Acquire(c.ctx, Fencing{}, c.writes(0))) },
-		"write waiting": func(c client) error { return errOf(c.rw.Acquire(c.ctx, Fencing{}, c.writes(wish))) },
-		"write fenced":  func(c client) error { return errOf(c.rw.Acquire(c.ctx, fencingHour, c.writes(0))) },
+		"read":          func(c client) error { return errOf(c.rw.Acquire(c.ctx, c.reads(0))) },
+		"read waiting":  func(c client) error { return errOf(c.rw.Acquire(c.ctx, c.reads(wish))) },
+		"read fenced":   func(c client) error { return errOf(c.rw.Acquire(c.ctx, fencedReadWrite(c.reads(0)))) },
+		"read beside":   func(c client) error { return errOf(c.rw.Acquire(c.ctx, c.beside())) },
+		"write":         func(c client) error { return errOf(c.rw.Acquire(c.ctx, c.writes(0))) },
+		"write waiting": func(c client) error { return errOf(c.rw.Acquire(c.ctx, c.writes(wish))) },
+		"write fenced":  func(c client) error { return errOf(c.rw.Acquire(c.ctx, fencedReadWrite(c.writes(0)))) },
 		"acquire each": func(c client) error {
-			return errOf(each(c.ctx, fencedBy(Fencing{}, c.rw.AcquireEach), c.reads(0), c.beside()))
+			return errOf(each(c.ctx, c.rw.AcquireEach, c.reads(0), c.beside()))
 		},
 		"acquire each fenced": func(c client) error {
-			return errOf(each(c.ctx, fencedBy(fencingHour, c.rw.AcquireEach), c.reads(0), c.writes(0)))
+			return errOf(each(c.ctx, c.rw.AcquireEach, fencedReadWrite(c.reads(0)), fencedReadWrite(c.writes(0))))
 		},
 		"release reader": func(c client) error { return errOf(c.rw.Release(c.ctx, c.ends(c.owner))) },
 		"release writer": func(c client) error { return errOf(c.rw.Release(c.ctx, c.ends(writer(c.owner)))) },
@@ -70,6 +70,11 @@ func (c client) reads(wish time.Duration) RWLockAcquireRequest {
 	return RWLockAcquireRequest{AcquireRequest: asking(c.key, c.owner), Wish: wish}
 }
 
+func fencedReadWrite(a RWLockAcquireRequest) RWLockAcquireRequest {
+	a.Fencing = fencingHour
+	return a
+}
+
 func (c client) beside() RWLockAcquireRequest {
 	return RWLockAcquireRequest{AcquireRequest: AcquireRequest{Key: c.key, Owner: c.owner + "1", Lease: lease, Beside: writer(c.owner)}}
 }
@@ -88,7 +93,7 @@ func (r *harness) rw(owner string) *RWLock { return NewRWLock(r.redis, owner[:36
 // tries asks for the lock once, with a wish unless that is 0.
 func (r *harness) tries(owner string, wish time.Duration) AcquireReply {
 	r.t.Helper()
-	return must(r.rw(owner).Acquire(bounded(r.t), Fencing{}, RWLockAcquireRequest{AcquireRequest: asking("k", owner), Wish: wish}))(r.t)
+	return must(r.rw(owner).Acquire(bounded(r.t), RWLockAcquireRequest{AcquireRequest: asking("k", owner), Wish: wish}))(r.t)
 }
 
 // shares has owners take the lock, one after the other.
@@ -102,7 +107,7 @@ func (r *harness) shares(owners ...string) {
 // beside has a reader take the lock beside a writer.
 func (r *harness) beside(reader, beside string) AcquireReply {
 	r.t.Helper()
-	return must(r.rw(reader).Acquire(bounded(r.t), Fencing{}, RWLockAcquireRequest{AcquireRequest: AcquireRequest{Key: "k", Owner: reader, Lease: lease, Beside: beside}}))(r.t)
+	return must(r.rw(reader).Acquire(bounded(r.t), RWLockAcquireRequest{AcquireRequest: AcquireRequest{Key: "k", Owner: reader, Lease: lease, Beside: beside}}))(r.t)
 }
 
 // refused has owners ask for the lock without a wish, in vain.

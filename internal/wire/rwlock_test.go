@@ -51,9 +51,9 @@ func TestLayoutOfReadWriteLocks(t *testing.T) {
 	for key, braced := range map[string]string{"k": "{k}", "{a}b": "{a}b"} {
 		s.Do(t, "FLUSHALL")
 		a := RWLockAcquireRequest{AcquireRequest: AcquireRequest{Key: key, Owner: writer(ofA(1)), Lease: 2 * lease}}
-		require.True(t, must(rw.Acquire(bounded(t), Fencing{}, a))(t).OK)
+		require.True(t, must(rw.Acquire(bounded(t), a))(t).OK)
 		a.Owner, a.Beside, a.Lease = ofA(2), a.Owner, lease
-		require.Equal(t, AcquireReply{OK: true}, must(rw.Acquire(bounded(t), Fencing{}, a))(t))
+		require.Equal(t, AcquireReply{OK: true}, must(rw.Acquire(bounded(t), a))(t))
 		m := s.Do(t, "HGETALL", key)
 		require.Equal(t, map[string]string{"mode": "write", writer(ofA(1)): "1", ofA(2): "1"}, must(m.AsStrMap())(t))
 		for owner, d := range map[string]time.Duration{writer(ofA(1)): 2 * lease, ofA(2): lease} {
