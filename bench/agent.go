@@ -121,14 +121,6 @@ func (t task) openWarm() locker {
 	return l
 }
 
-// closeAll closes the clients, the last one first.
-func closeAll() {
-	for _, l := range slices.Backward(opened) {
-		l.close()
-	}
-	opened = nil
-}
-
 // agentEnv is set in the processes that this program starts.
 const agentEnv = "HOLDFAST_BENCH_AGENT"
 
@@ -164,7 +156,10 @@ func carryOut(in *bufio.Scanner, out *json.Encoder) (err error) {
 		r.CPU = cpuNow() - before
 		check(out.Encode(r))
 	}
-	closeAll()
+	for _, l := range slices.Backward(opened) {
+		l.close()
+	}
+	opened = nil
 	return out.Encode(result{})
 }
 

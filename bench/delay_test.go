@@ -4,11 +4,12 @@ import (
 	"bufio"
 	"io"
 	"net"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 )
 
 // The proxy delays many requests at a time no longer than one.
@@ -17,20 +18,12 @@ func TestDelay(t *testing.T) {
 	const trip, requests = 400 * time.Millisecond, 100
 	proxy, end := delay(s.seeds[0], trip)
 	defer end()
-	conn, err := net.Dial("tcp", proxy)
-	require.NoError(t, err)
+	conn := redistest.Must(net.Dial("tcp", proxy))(t)
 	defer conn.Close()
 	replies := bufio.NewReader(conn)
 
-	ask := func() {
-		_, err := io.WriteString(conn, "PING\r\n")
-		require.NoError(t, err)
-	}
-	hear := func() {
-		line, err := replies.ReadString('\n')
-		require.NoError(t, err)
-		require.Equal(t, "+PONG", strings.TrimSpace(line))
-	}
+	ask := func() { redistest.Must(io.WriteString(conn, "PING\r\n"))(t) }
+	hear := func() { require.Equal(t, "+PONG\r\n", redistest.Must(replies.ReadString('\n'))(t)) }
 	asked := time.Now()
 	ask()
 	hear()
@@ -47,6 +40,6 @@ func TestDelay(t *testing.T) {
 	require.Less(t, time.Since(asked), requests*trip/2)
 
 	s.stop()
-	_, err = replies.ReadByte()
+	_, err := replies.ReadByte()
 	require.ErrorIs(t, err, io.EOF, "the end of a connection travels as well")
 }

@@ -15,7 +15,6 @@ import (
 type deployment struct {
 	*starter
 	masters []*redistest.Server // whose work counts
-	used    float64             // their processor time at the mark, in seconds
 	seeds   []string            // what clients are told
 	cluster bool
 	set     string // the master set that the Sentinels at seeds know
@@ -69,16 +68,13 @@ func deployed(on string, start func(*starter) *deployment, w workload, libraries
 
 func (d *deployment) addrs() []string { return d.seeds }
 
-func (d *deployment) mark() {
-	d.used = 0
+func (d *deployment) during(f func()) spent {
+	sum := spent{calls: make(map[string]int)}
 	for _, s := range d.masters {
-		d.used += cpuIn(infoOf(s))
+		sum.cpu -= cpuIn(infoOf(s))
 		must(s.TryDo("CONFIG", "RESETSTAT"))
 	}
-}
-
-func (d *deployment) spent() spent {
-	sum := spent{calls: make(map[string]int), cpu: -d.used}
+	f()
 	for _, s := range d.masters {
 		info := infoOf(s)
 		calls, _ := redistest.Calls(info)

@@ -11,10 +11,7 @@ import (
 	"go.uber.org/zap"
 )
 
-var etcdLibrary = &library{
-	open: openEtcd, server: etcdServer, ready: etcdReady,
-	absent: func() error { return needProgram("etcd", "etcd-server") },
-}
+func needEtcd() error { return needProgram("etcd", "etcd-server") }
 
 // etcdServer is one node that is a cluster by itself.
 func etcdServer(s *starter, addr string) *exec.Cmd {

@@ -44,8 +44,7 @@ func far() workload {
 
 // farRun opens one locker that is used and, on a quorum, another that makes its first call while nodes hang.
 func farRun(used, silent func(task) locker) measurement {
-	return func(st store, _ string, d time.Duration) (got report.Sample, err error) {
-		defer caught(&err)
+	return func(st store, _ string, d time.Duration) (report.Sample, error) {
 		var t task
 		for _, addr := range st.addrs() {
 			proxy, end := delay(addr, farTrip)
@@ -57,7 +56,7 @@ func farRun(used, silent func(task) locker) measurement {
 		timed(l, d/5)
 		up := timed(l, d)
 		lock, cycle := median(up.lock), median(up.cycle)
-		got = report.Sample{"lock ms": lock, "cycle ms": cycle}
+		got := report.Sample{"lock ms": lock, "cycle ms": cycle}
 		if silent == nil {
 			return got, nil
 		}

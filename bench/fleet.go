@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -32,8 +31,7 @@ func (f fleet) all() (n int) {
 // alone warms up first. Several begin together before what is measured, as they subscribe only
 // when they meet.
 func (f fleet) does(work task) measurement {
-	return func(st store, library string, d time.Duration) (_ report.Sample, err error) {
-		defer caught(&err)
+	return func(st store, library string, d time.Duration) (report.Sample, error) {
 		t := work
 		t.Role, t.Library = "load", library
 		t.Duration = max(d*time.Duration(max(1, len(f)/16)), 100*t.Section, time.Duration(2*f.all())*t.Section) // some turns for everybody
@@ -45,7 +43,7 @@ func (f fleet) does(work task) measurement {
 		if t.Hot && len(f) > 1 {
 			t.Inside = insideFile()
 		}
-		workers := must(f.start(st, t))
+		workers := f.start(st, t)
 		defer workers.end()
 		results, did := workers.observed(st)
 		return f.evaluate(results, did, t), nil
@@ -56,7 +54,7 @@ func (f fleet) does(work task) measurement {
 type crew []*worker
 
 // start returns when all processes are ready.
-func (f fleet) start(st store, t task) (workers crew, err error) {
+func (f fleet) start(st store, t task) (workers crew) {
 	t.Addrs, t.Processes = st.addrs(), len(f)
 	if d, ok := st.(*deployment); ok {
 		t.Cluster, t.Set = d.cluster, d.set
@@ -66,11 +64,11 @@ func (f fleet) start(st store, t task) (workers crew, err error) {
 		w, err := startWorker(t)
 		if err != nil {
 			workers.end()
-			return nil, err
+			check(err)
 		}
 		workers = append(workers, w)
 	}
-	return workers, nil
+	return workers
 }
 
 // end has the processes close their clients, and stops those that are not kept.
@@ -83,14 +81,11 @@ func (c crew) end() {
 	}
 }
 
-// muster is the most time that it takes to tell all processes when to begin.
-const muster = 100 * time.Millisecond
-
 // together has the processes work at the same time.
 func (c crew) together(rate float64) (all []result, err error) {
 	at := time.Now()
 	if len(c) > 1 {
-		at = at.Add(muster)
+		at = at.Add(100 * time.Millisecond) // the most that it takes to tell all when to begin
 	}
 	for _, w := range c {
 		w.begin(at, rate)
@@ -107,7 +102,7 @@ func (c crew) together(rate float64) (all []result, err error) {
 
 // observed has the processes work once, and returns also what the store did meanwhile.
 func (c crew) observed(st store) (results []result, did spent) {
-	did = during(st, func() { results = must(c.together(0)) })
+	did = st.during(func() { results = must(c.together(0)) })
 	return results, did
 }
 
@@ -131,7 +126,7 @@ func (f fleet) evaluate(results []result, did spent, t task) report.Sample {
 		got["section ms"], got["p99 wait ÷ ideal"] = ms(section), got["lock p99 µs"]*1e-6/ideal.Seconds()
 	}
 	if len(f) > 1 {
-		maps.Copy(got, report.Sample{"Jain's index": jain(processes), "share of the first process": processes[0] / cycles})
+		got["Jain's index"], got["share of the first process"] = jain(processes), processes[0]/cycles
 	}
 	if len(f) > 1 && t.Shared == 0 {
 		// Ideally, each process is without service for one turn of every other. A turn is one
@@ -140,10 +135,8 @@ func (f fleet) evaluate(results []result, did spent, t task) report.Sample {
 		if t.Library == "holdfast" {
 			turn = max(holdfast.DefaultLocalHandover, section)
 		}
-		maps.Copy(got, report.Sample{
-			"longest without service ms":      ms(gap),
-			"longest without service ÷ ideal": gap.Seconds() / (float64(len(f)-1) * turn.Seconds()),
-		})
+		got["longest without service ms"] = ms(gap)
+		got["longest without service ÷ ideal"] = gap.Seconds() / (float64(len(f)-1) * turn.Seconds())
 	}
 	return got
 }

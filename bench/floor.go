@@ -52,18 +52,16 @@ type floor struct {
 	bounds calls.Bounds
 }
 
-const callTime = 5 * time.Second // what rlock gives a call at a lease of 30 s
-
-func openFloor(t task) locker { return newFloor(t) }
-
 // newFloor connects to the first node.
 func newFloor(t task, more ...script) *floor {
 	client := must(rueidis.NewClient(options(t.Addrs[0])))
 	for _, s := range append(more, floorAcquire, floorRelease, floorRenew) {
 		check(client.Do(always, client.B().ScriptLoad().Script(s.text).Build()).Error())
 	}
-	lease := strconv.FormatInt(t.lease().Milliseconds(), 10)
-	return &floor{client: client, lease: lease, bounds: calls.Bounds{Base: always, Timeout: callTime}}
+	return &floor{
+		client: client, lease: strconv.FormatInt(t.lease().Milliseconds(), 10),
+		bounds: calls.Bounds{Base: always, Timeout: 5 * time.Second}, // what rlock gives a call at a lease of 30 s
+	}
 }
 
 // setFloor is the least that a lock costs if it is a string and its release wakes nobody: SET
@@ -72,8 +70,6 @@ type setFloor struct{ *floor }
 
 var setRelease = newScript(1, isOne, `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
 return 0`)
-
-func openSetFloor(t task) locker { return setFloor{newFloor(t, setRelease)} }
 
 func (f setFloor) cycle(key string) func(func()) error {
 	k := newFloorKey(key)

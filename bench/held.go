@@ -27,17 +27,16 @@ const (
 // including their keys and owners; of Java only the heap. Calls, renewals and CPU of the server
 // are those of one node.
 func held(name string, leases int, length time.Duration, start func(*starter) *deployment, libraries ...string) workload {
-	return workload{name, each(libraries, start, func(st store, library string, d time.Duration) (got report.Sample, err error) {
-		defer caught(&err)
+	return workload{name, each(libraries, start, func(st store, library string, d time.Duration) (report.Sample, error) {
 		interval := length / 3
 		intervals := max(1, int(math.Round(float64(heldTime*d)/float64(interval))))
 		t := task{Role: "keep", Library: library, Count: leases, Lease: length, Duration: time.Duration(intervals) * interval}
-		workers := must(fleet{inFlight}.start(st, t))
+		workers := fleet{inFlight}.start(st, t)
 		defer workers.end()
 		results, did := workers.observed(st)
 		nodes := float64(len(st.addrs()))
 		renewals, calls := float64(did.calls["pexpire"]+did.calls["pexpireat"])/nodes, float64(did.calls["evalsha"])/nodes
-		got = report.Sample{
+		got := report.Sample{
 			"client CPU µs/renewal":           results[0].CPU / renewals * 1e6,
 			"server CPU µs/renewal":           did.cpu / nodes / renewals * 1e6,
 			"renewals per lease and interval": renewals / float64(leases*intervals),

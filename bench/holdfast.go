@@ -62,7 +62,7 @@ func oursLibrary(open newOurs) *library {
 type ours struct {
 	clients []rueidis.Client
 	locker  anyKind
-	readers holdfast.Locker // locker, unless that is only for writers
+	readers holdfast.Locker // for cycles that share the key: locker, unless that is only for writers
 }
 
 func openOurs(t task, open newOurs) *ours {
@@ -79,8 +79,6 @@ func openOurs(t task, open newOurs) *ours {
 }
 
 func (l *ours) cycle(key string) func(func()) error { return cycleOf(l.locker, key) }
-
-func (l *ours) share(key string) func(func()) error { return cycleOf(l.readers, key) }
 
 func cycleOf(l holdfast.Locker, key string) func(func()) error {
 	return func(inside func()) error {

@@ -27,10 +27,6 @@ type (
 	trier interface {
 		try(key string) (got bool, err error)
 	}
-	// sharer also has cycles which others of these share the key with.
-	sharer interface {
-		share(key string) func(inside func()) error
-	}
 	// elector elects a leader: campaign returns a function that waits until it leads group, calls inside and resigns.
 	elector interface {
 		campaign(group string) func(inside func()) error
@@ -39,8 +35,6 @@ type (
 	keeper interface {
 		keep(key string) (kept, error)
 	}
-	// ender has waits that end with the load only if over is called.
-	ender interface{ over() }
 )
 
 // candidate is a locker whose cycles are terms.
@@ -53,7 +47,7 @@ type kept interface {
 	Err() error // why it was lost, if it was
 }
 
-// library is what is measured. Each has a file that declares it.
+// library is what is measured. Each has a file.
 type library struct {
 	// open connects. A lease lasts as long as the task says. It is renewed every third of
 	// that if the library renews at all.
@@ -84,19 +78,19 @@ var libraries = map[string]*library{
 	"semaphore":           oursLibrary(newSemaphore),
 	"rwlock":              oursLibrary(newOf(rwlock.New)),
 
-	"floor":              {open: openFloor, inner: ourCommands},
-	"floor of SET":       {open: openSetFloor, inner: []string{"get", "del"}},
+	"floor":              {open: func(t task) locker { return newFloor(t) }, inner: ourCommands},
+	"floor of SET":       {open: func(t task) locker { return setFloor{newFloor(t, setRelease)} }, inner: []string{"get", "del"}},
 	single:               {open: openSingle, inner: ourCommands},
 	single + " and node": {open: openSingle, inner: ourCommands},
 	"ring":               {open: openRing(false), inner: ourCommands},
 	"ring with a queue":  {open: openRing(true), inner: ourCommands},
 
-	"rueidislock":         rueidislockLibrary,
-	"redsync":             redsyncLibrary(openRedsync),
-	"redsync on go-redis": redsyncLibrary(openRedsyncGoRedis),
-	"redislock":           redislockLibrary,
-	"etcd":                etcdLibrary,
-	"zookeeper":           zookeeperLibrary,
+	"rueidislock":         {open: openRueidislock, inner: []string{"set", "get", "del", "pexpireat"}},
+	"redsync":             {open: openRedsync, inner: []string{"get", "del"}},
+	"redsync on go-redis": {open: openRedsyncGoRedis, inner: []string{"get", "del"}},
+	"redislock":           {open: openRedislock, inner: []string{"set", "get", "getrange", "del", "pexpire", "pttl"}},
+	"etcd":                {open: openEtcd, absent: needEtcd, server: etcdServer, ready: etcdReady},
+	"zookeeper":           {open: openZookeeper, absent: needZookeeper, server: zookeeperServer, ready: zookeeperReady},
 	"Redisson":            redissonLibrary("plain"),
 	"Redisson fair":       redissonLibrary("fair"),
 	"Redisson spin":       redissonLibrary("spin"),

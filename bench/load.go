@@ -35,16 +35,6 @@ type load struct {
 	inside *atomic.Int64 // hot and not blind: counts the sections that have begun and not ended, by their shares; nil: only those of this process
 }
 
-// pass lets the time of a section pass. It spins for a short one, to be exact.
-func (w load) pass() {
-	if w.Section >= time.Millisecond {
-		time.Sleep(w.Section)
-		return
-	}
-	for begin := time.Now(); time.Since(begin) < w.Section; {
-	}
-}
-
 // tally is what a load did.
 type tally struct {
 	result
@@ -75,8 +65,8 @@ func (w load) run(l locker, d time.Duration) (tally, error) {
 			alone = l.cycle(w.key(i))
 		}
 		shared := alone
-		if s, ok := l.(sharer); ok && w.Shared > 0 {
-			shared = s.share(w.key(i))
+		if o, ok := l.(*ours); ok && w.Shared > 0 {
+			shared = cycleOf(o.readers, w.key(i))
 		}
 		mine := &tally{result: result{Waits: newWaits()}}
 		group.Go(func() { r.worker(alone, shared, mine) })
@@ -89,8 +79,8 @@ func (w load) run(l locker, d time.Duration) (tally, error) {
 	r.counts.Store(true)
 	stop := time.AfterFunc(d, func() {
 		r.over.Store(true)
-		if e, ok := l.(ender); ok {
-			e.over()
+		if r, ok := l.(*ring); ok {
+			r.over()
 		}
 	})
 	defer stop.Stop()
@@ -127,12 +117,10 @@ func finish(d time.Duration, group *sync.WaitGroup) error {
 		group.Wait()
 		close(done)
 	}()
-	limit := time.NewTimer(d + patience)
-	defer limit.Stop()
 	select {
 	case <-done:
 		return nil
-	case <-limit.C:
+	case <-time.After(d + patience):
 		return errStuck
 	}
 }
@@ -218,8 +206,11 @@ func (r *loadRun) section(mine *tally, asked time.Time, share int64) {
 		return
 	}
 	end := had
-	if r.Section > 0 {
-		r.pass()
+	if r.Section >= time.Millisecond {
+		time.Sleep(r.Section)
+		end = time.Now()
+	}
+	for end.Sub(had) < r.Section { // it spins in a short one, to be exact
 		end = time.Now()
 	}
 	if counts {
@@ -245,7 +236,7 @@ func prepareLoad(t task) job {
 		hold(t.open(), tried)
 	}
 	l := t.openWarm()
-	if _, once := l.(ender); t.Warm > 0 && !once {
+	if _, once := l.(*ring); t.Warm > 0 && !once {
 		must(w.run(l, t.Warm)) // opens all connections
 	}
 	return func(float64) result { return w.measure(l) }
@@ -258,7 +249,7 @@ func (w load) measure(l locker) result {
 	w.blind = w.Hot && w.Section == 0 && !w.gaps && w.Shared == 0
 	t := must(w.run(l, w.Duration))
 	t.Allocated, t.Section = t.All-t.led, t.held/time.Duration(max(t.Cycles, 1))
-	if _, once := l.(ender); w.blind && !once { // of one that runs once, the waits stay unknown
+	if _, once := l.(*ring); w.blind && !once { // of one that runs once, the waits stay unknown
 		w.blind = false
 		timed := must(w.run(l, w.Duration/2))
 		t.All, t.Waits = t.All+timed.All, timed.Waits

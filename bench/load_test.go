@@ -10,53 +10,32 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 	"github.com/holdfast-go/holdfast/rlock"
 )
 
-// open is a library that excludes nobody.
-type open struct{}
-
-func (open) cycle(string) func(func()) error {
-	return func(inside func()) error {
-		inside()
-		return nil
-	}
-}
-
-func (open) try(string) (bool, error) { return true, nil }
-
-func (open) close() {}
-
 // Every kind of work finds a lock that does not exclude.
 func TestBrokenExclusionIsFound(t *testing.T) {
-	for name, run := range map[string]func(t *testing.T){
-		"one key": func(t *testing.T) {
-			_, err := load{task: task{Goroutines: 8, Hot: true, Section: time.Millisecond}}.run(open{}, 20*time.Millisecond)
-			require.ErrorIs(t, err, errBroken)
-		},
-		"readers and writers": func(t *testing.T) {
-			w := load{task: task{Goroutines: 8, Hot: true, Section: time.Millisecond, Shared: 50, Room: 8}}
-			_, err := w.run(open{}, 20*time.Millisecond)
-			require.ErrorIs(t, err, errBroken)
-			w.Shared = 100
-			_, err = w.run(open{}, 20*time.Millisecond)
-			require.NoError(t, err, "readers only")
-			w.Room--
-			_, err = w.run(open{}, 20*time.Millisecond)
-			require.ErrorIs(t, err, errBroken, "one permit less than goroutines")
-		},
-		"flash sale": func(t *testing.T) {
-			r := &saleDay{locker: open{}, waits: newWaits()}
-			_, err := r.open(10_000, 50*time.Millisecond)
-			require.ErrorIs(t, err, errBroken)
-		},
-		"try-lock": func(t *testing.T) {
-			_, err := load{task: task{Goroutines: 2, Try: true}}.run(open{}, 20*time.Millisecond)
-			require.ErrorIs(t, err, errNotRefused)
-		},
+	const ms = time.Millisecond
+	for name, c := range map[string]struct {
+		work task
+		want error
+	}{
+		"one key":                       {task{Goroutines: 8, Hot: true, Section: ms}, errBroken},
+		"readers and writers":           {task{Goroutines: 8, Hot: true, Section: ms, Shared: 50, Room: 8}, errBroken},
+		"readers only":                  {task{Goroutines: 8, Hot: true, Section: ms, Shared: 100, Room: 8}, nil},
+		"a permit less than goroutines": {task{Goroutines: 8, Hot: true, Section: ms, Shared: 100, Room: 7}, errBroken},
+		"try-lock":                      {task{Goroutines: 2, Try: true}, errNotRefused},
 	} {
-		t.Run(name, func(t *testing.T) { synctest.Test(t, run) })
+		synctest.Test(t, func(t *testing.T) {
+			_, err := load{task: c.work}.run(anybody{}, 20*ms)
+			require.ErrorIs(t, err, c.want, name)
+		})
 	}
+	synctest.Test(t, func(t *testing.T) {
+		_, err := (&saleDay{locker: anybody{}, waits: newWaits()}).open(10_000, 50*ms)
+		require.ErrorIs(t, err, errBroken, "flash sale")
+	})
 }
 
 // Of a kind whose readers have a locker of their own, cycles that share the key use that.
@@ -67,8 +46,7 @@ func TestReadersHaveTheirLocker(t *testing.T) {
 	l.readers = noReaders{}
 	_, err := load{task: task{Goroutines: 1, Hot: true, Shared: 100}}.run(l, time.Minute)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	_, err = load{task: task{Goroutines: 1, Hot: true}}.run(l, time.Millisecond)
-	require.NoError(t, err)
+	redistest.Must(load{task: task{Goroutines: 1, Hot: true}}.run(l, time.Millisecond))(t)
 }
 
 // noReaders are readers that always fail.
@@ -82,8 +60,7 @@ func (noReaders) Lock(context.Context, string, ...holdfast.LockOption) (*holdfas
 func TestLeadIsNotMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := load{task: task{Goroutines: 1, Hot: true, Section: time.Millisecond, Lead: 100 * time.Millisecond}, gaps: true}
-		got, err := w.run(open{}, 50*time.Millisecond)
-		require.NoError(t, err)
+		got := redistest.Must(w.run(anybody{}, 50*time.Millisecond))(t)
 		require.Positive(t, got.led)
 		require.Positive(t, got.Cycles)
 		require.GreaterOrEqual(t, got.All, got.led+got.Cycles)
@@ -98,9 +75,7 @@ func TestSaleCountsFromDue(t *testing.T) {
 		stall := &stalls{free: make(chan struct{}), one: make(chan struct{}, 1)}
 		r := &saleDay{locker: stall, waits: newWaits()}
 		time.AfterFunc(60*time.Millisecond, func() { close(stall.free) })
-		served, err := r.open(1000, 50*time.Millisecond)
-		require.NoError(t, err)
-		require.True(t, served)
+		require.True(t, redistest.Must(r.open(1000, 50*time.Millisecond))(t), "served")
 		require.EqualValues(t, 50, r.waits.TotalCount())
 		require.Greater(t, r.waits.Max(), (50 * time.Millisecond).Nanoseconds(), "the first came at once")
 		require.Less(t, r.waits.Min(), r.waits.Max()*3/4, "the last came late")
@@ -126,12 +101,11 @@ func (s *stalls) close() {}
 func TestFailureIsReported(t *testing.T) {
 	_, err := load{task: task{Goroutines: 4}}.run(failing{}, time.Minute)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	r := &saleDay{locker: failing{}, waits: newWaits()}
-	_, err = r.open(1000, 10*time.Millisecond)
+	_, err = (&saleDay{locker: failing{}, waits: newWaits()}).open(1000, 10*time.Millisecond)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
-type failing struct{ open }
+type failing struct{ anybody }
 
 func (failing) cycle(string) func(func()) error {
 	return func(func()) error { return io.ErrUnexpectedEOF }

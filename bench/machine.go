@@ -13,29 +13,19 @@ import (
 
 // found returns the first group of a pattern in the output of a program or in a file; "" if
 // there is none.
-func found(text []byte, err error, pattern string) string {
-	if m := regexp.MustCompile(pattern).FindSubmatch(text); err == nil && m != nil {
-		return string(m[1])
+func found(pattern string) func(text []byte, err error) string {
+	return func(text []byte, err error) string {
+		if m := regexp.MustCompile(pattern).FindSubmatch(text); err == nil && m != nil {
+			return string(m[1])
+		}
+		return ""
 	}
-	return ""
 }
 
 // machine returns the machine whose figures these are.
 func machine() string {
-	text, err := os.ReadFile("/proc/cpuinfo")
-	return fmt.Sprintf("%s/%s, %d × %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), found(text, err, `model name\s*: (.*)`))
-}
-
-// loadAverage returns how busy the machine is.
-func loadAverage() string {
-	text, err := os.ReadFile("/proc/loadavg")
-	return found(text, err, `(.*)`)
-}
-
-// commit returns the state of the source, as git describes it.
-func commit() string {
-	text, err := exec.Command("git", "describe", "--always", "--dirty", "--abbrev=12").Output()
-	return found(text, err, `(.*)`)
+	model := found(`model name\s*: (.*)`)(os.ReadFile("/proc/cpuinfo"))
+	return fmt.Sprintf("%s/%s, %d × %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), model)
 }
 
 // modules are those whose versions matter, with the names that users know.
@@ -51,26 +41,20 @@ var modules = map[string]string{
 // versions returns those of all servers and clients that are here.
 func versions() string {
 	all := []string{runtime.Version()}
-	add := func(name string, text []byte, err error, pattern string) {
-		if version := found(text, err, pattern); version != "" {
+	add := func(name, version string) {
+		if name != "" && version != "" {
 			all = append(all, name+" "+version)
 		}
 	}
-	for _, program := range [][3]string{
-		{"Redis", "redis-server", `v=(\S+)`}, {"etcd", "etcd", `etcd Version: (\S+)`}, {"Java", "java", `\S+ (\S+)`},
-	} {
-		text, err := exec.Command(program[1], "--version").Output()
-		add(program[0], text, err, program[2])
-	}
+	add("Redis", found(`v=(\S+)`)(exec.Command("redis-server", "--version").Output()))
+	add("etcd", found(`etcd Version: (\S+)`)(exec.Command("etcd", "--version").Output()))
+	add("Java", found(`\S+ (\S+)`)(exec.Command("java", "--version").Output()))
 	jars, err := filepath.Glob(strings.TrimSuffix(zookeeperJar, ".jar") + "-[0-9]*.jar")
-	add("ZooKeeper", []byte(strings.Join(jars, "\n")), err, `zookeeper-([0-9.]+)\.jar`)
-	text, err := os.ReadFile(filepath.Join(javaDir, "pom.xml"))
-	add("Redisson", text, err, `<artifactId>redisson</artifactId>\s*<version>(.*)</version>`)
+	add("ZooKeeper", found(`zookeeper-([0-9.]+)\.jar`)([]byte(strings.Join(jars, "\n")), err))
+	add("Redisson", found(`<artifactId>redisson</artifactId>\s*<version>(.*)</version>`)(os.ReadFile(filepath.Join(javaDir, "pom.xml"))))
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
-			if name, ok := modules[m.Path]; ok {
-				all = append(all, name+" "+m.Version)
-			}
+			add(modules[m.Path], m.Version)
 		}
 	}
 	return strings.Join(all, ", ")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"regexp"
@@ -49,24 +50,23 @@ type order struct {
 // command measures and returns the exit status: 2 for a wrong call or a missing program, 1 for
 // a failed measurement.
 func command(args []string, out, log io.Writer) int {
+	status := 1
 	o, err := parse(args, log)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case err != nil:
-		fmt.Fprintf(log, "bench: %v\n", err)
-		return 2
-	}
-	if o.redraw {
+		status = 2
+	case o.redraw:
 		err = o.draw()
-	} else {
+	default:
 		err = o.measure(out, log)
 	}
-	if err != nil {
-		fmt.Fprintf(log, "bench: %v\n", err)
-		return 1
+	if err == nil {
+		return 0
 	}
-	return 0
+	fmt.Fprintf(log, "bench: %v\n", err)
+	return status
 }
 
 // parse checks all that can be checked before anything is measured.
@@ -151,7 +151,7 @@ func (o *order) choose(wanted *regexp.Regexp, short bool) {
 // returns the error at the end.
 func (o order) measure(out, log io.Writer) error {
 	r := &report.Results{
-		Machine: machine(), Versions: versions(), Load: loadAverage(),
+		Machine: machine(), Versions: versions(), Load: found(`(.*)`)(os.ReadFile("/proc/loadavg")),
 		Rounds: o.rounds, Time: o.time.String(), LeftOut: o.leftOut,
 	}
 	if err := r.Continue(o.out); err != nil {
@@ -169,7 +169,8 @@ func (o order) measure(out, log io.Writer) error {
 	for _, left := range o.leftOut {
 		fmt.Fprintf(log, "bench: left out: %s\n", left)
 	}
-	now := time.Now().UTC().Format(time.DateOnly) + " at commit " + commit()
+	commit := found(`(.*)`)(exec.Command("git", "describe", "--always", "--dirty", "--abbrev=12").Output())
+	now := time.Now().UTC().Format(time.DateOnly) + " at commit " + commit
 	var failures []error
 	for _, w := range o.workloads {
 		m, err := w.measure(o.rounds, o.time, log)

@@ -6,13 +6,24 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 )
 
-// What is wrong with a call is said in one line, before anything is measured.
+// requireRefused requires that a call says in one line what is wrong with it, before anything is measured.
+func requireRefused(t *testing.T, status int, call, says string) {
+	t.Helper()
+	var out, told bytes.Buffer
+	require.Equal(t, status, command(strings.Fields(call), &out, &told), call)
+	require.Empty(t, out.String(), call)
+	require.Regexp(t, `\Abench: [^\n]*`+regexp.QuoteMeta(says)+`[^\n]*\n\z`, told.String())
+}
+
 func TestBadCalls(t *testing.T) {
 	for call, says := range map[string]string{
 		"-rounds 0":                "-rounds: 0 is less than 1",
@@ -23,21 +34,14 @@ func TestBadCalls(t *testing.T) {
 		"-fast":                    "flag provided but not defined: -fast",
 		"more":                     `unexpected argument "more"`,
 	} {
-		var out, told bytes.Buffer
-		require.Equal(t, 2, command(strings.Fields(call), &out, &told), call)
-		require.Empty(t, out.String(), call)
-		require.Contains(t, told.String(), says, call)
-		require.Equal(t, 1, strings.Count(told.String(), "\n"), told.String())
-		require.True(t, strings.HasPrefix(told.String(), "bench: "), told.String())
+		requireRefused(t, 2, call, says)
 	}
 	require.Equal(t, 0, command([]string{"-h"}, io.Discard, io.Discard))
 }
 
 func TestMissingRedis(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	var told bytes.Buffer
-	require.Equal(t, 2, command(nil, io.Discard, &told))
-	require.Equal(t, "bench: redis-server is not on the PATH: apt-get install redis-server\n", told.String())
+	requireRefused(t, 2, "", "redis-server is not on the PATH: apt-get install redis-server")
 }
 
 // What only some workloads gave does not take the place of the results that are kept.
@@ -52,27 +56,20 @@ func TestWhereResultsGo(t *testing.T) {
 		"-quick -out other":  "other",
 		"-redraw -out other": "other",
 	} {
-		o, err := parse(strings.Fields(call), io.Discard)
-		require.NoError(t, err, call)
-		require.Equal(t, dir, o.out, call)
+		require.Equal(t, dir, redistest.Must(parse(strings.Fields(call), io.Discard))(t).out, call)
 	}
 }
 
-// A directory that cannot be used is told in one line, before anything is measured.
 func TestBadDirectories(t *testing.T) {
 	needServer(t)
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	for call, says := range map[string]string{
-		"-quick -out " + file:              "bench: -out: ",
-		"-quick -out " + file + "/dir":     "bench: -out: ",
-		"-redraw -out " + t.TempDir() + "": "bench: -redraw: ",
+		"-quick -out " + file:          "-out: ",
+		"-quick -out " + file + "/dir": "-out: ",
+		"-redraw -out " + t.TempDir():  "-redraw: ",
 	} {
-		var out, told bytes.Buffer
-		require.Equal(t, 1, command(strings.Fields(call), &out, &told), call)
-		require.Empty(t, out.String(), call)
-		require.True(t, strings.HasPrefix(told.String(), says), told.String())
-		require.Equal(t, 1, strings.Count(told.String(), "\n"), told.String())
+		requireRefused(t, 1, call, says)
 	}
 }
 
@@ -80,12 +77,10 @@ func TestBadDirectories(t *testing.T) {
 func TestLeftOut(t *testing.T) {
 	needServer(t)
 	bin := t.TempDir()
-	real, err := exec.LookPath("redis-server")
-	require.NoError(t, err)
+	real := redistest.Must(exec.LookPath("redis-server"))(t)
 	require.NoError(t, os.Symlink(real, filepath.Join(bin, "redis-server")))
 	t.Setenv("PATH", bin)
-	o, err := parse([]string{"-run", "^uncontended/64$"}, io.Discard)
-	require.NoError(t, err)
+	o := redistest.Must(parse([]string{"-run", "^uncontended/64$"}, io.Discard))(t)
 	require.Contains(t, o.leftOut, "Redisson, Redisson spin: java is not on the PATH: apt-get install maven openjdk-17-jdk-headless")
 	require.Contains(t, o.leftOut, "etcd: etcd is not on the PATH: apt-get install etcd-server")
 	require.Len(t, o.leftOut, 3)
@@ -95,8 +90,7 @@ func TestLeftOut(t *testing.T) {
 // The quick run has only Go libraries on Redis.
 func TestQuick(t *testing.T) {
 	needServer(t)
-	o, err := parse([]string{"-quick"}, io.Discard)
-	require.NoError(t, err)
+	o := redistest.Must(parse([]string{"-quick"}, io.Discard))(t)
 	require.Len(t, o.workloads, 3)
 	require.Empty(t, o.leftOut)
 	for _, w := range o.workloads {
@@ -115,13 +109,10 @@ func TestRun(t *testing.T) {
 	require.Equal(t, 0, command(call, &out, &told), told.String())
 	require.Contains(t, told.String(), "uncontended/8, round 2 of 2: floor\n")
 	table := filepath.Join(dir, "table.md")
-	text, err := os.ReadFile(table)
-	require.NoError(t, err)
+	text := redistest.Must(os.ReadFile(table))(t)
 	require.Contains(t, string(text), out.String(), "what is printed is what is kept")
 	require.Contains(t, out.String(), " p50 µs |", "processes say how long they waited")
 	require.NoError(t, os.Remove(table))
 	require.Equal(t, 0, command([]string{"-redraw", "-out", dir}, io.Discard, &told), told.String())
-	again, err := os.ReadFile(table)
-	require.NoError(t, err)
-	require.Equal(t, string(text), string(again))
+	require.Equal(t, string(text), string(redistest.Must(os.ReadFile(table))(t)))
 }

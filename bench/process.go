@@ -17,11 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 )
 
-var (
-	// errNotStarted makes a run fail at its end: what is installed must start.
-	errNotStarted = errors.New("a process cannot be started")
-	errEnded      = errors.New("it ended by itself")
-)
+// errNotStarted makes a run fail at its end: what is installed must start.
+var errNotStarted = errors.New("a process cannot be started")
 
 // process is a program that this one has started: a server or a worker. It is immutable
 // after launch.
@@ -81,14 +78,15 @@ type daemon struct {
 	*starter
 	*process
 	addr string
-	used float64 // processor time at the mark, in seconds
 }
 
 func (d *daemon) addrs() []string { return []string{d.addr} }
 
-func (d *daemon) mark() { d.used = d.cpu() }
-
-func (d *daemon) spent() spent { return spent{cpu: d.cpu() - d.used} }
+func (d *daemon) during(f func()) spent {
+	before := d.cpu()
+	f()
+	return spent{cpu: d.cpu() - before}
+}
 
 // cpu returns the processor time that the server has used, in seconds. Outside Linux it is
 // unknown (NaN).
@@ -128,7 +126,7 @@ func (l *library) start(s *starter) *daemon {
 		case err == nil:
 			return d
 		case d.ended():
-			check(d.withLog(errEnded))
+			check(d.withLog(errors.New("it ended by itself")))
 		case time.Now().After(limit):
 			d.kill()
 			check(d.withLog(err))

@@ -46,32 +46,24 @@ var (
 // workload measures how long the first waiter waits after something broke.
 func (b breakage) workload(libraries ...string) workload {
 	return workload{b.name, each(libraries, nil, func(st store, library string, _ time.Duration) (report.Sample, error) {
-		took, err := b.run(st, library)
+		t := task{
+			Role: "hold", Addrs: st.addrs(), Library: library, Hot: true, Lease: b.lease, Election: b.election,
+			Duration: b.lease + patience, Processes: 1, Goroutines: 1,
+			Process: -1, // as it may be killed; warm Java processes have other places
+		}
+		asked := time.Now()
+		holding := must(startWorker(t))
+		defer crew{holding}.end()
+		t.Role = "ask"
+		asking := fleetOf(b.waiting, 1).start(st, t)
+		defer asking.end()
+		time.Sleep(time.Until(asked.Add(b.after)))
+		begun := must(b.happen(st, library, holding))
+		results := must(asking.together(0))
+		first := slices.MinFunc(results, func(x, y result) int { return cmp.Compare(x.At, y.At) })
+		took, err := b.waited(asked, begun, time.Unix(0, first.At))
 		return report.Sample{"ms until the waiter has it": ms(took)}, err
 	})}
-}
-
-// holderPlace is the place of the process that holds the key and may be killed. Warm Java
-// processes have other places.
-const holderPlace = -1
-
-func (b breakage) run(st store, library string) (waited time.Duration, err error) {
-	defer caught(&err)
-	t := task{
-		Role: "hold", Addrs: st.addrs(), Library: library, Hot: true, Lease: b.lease, Election: b.election,
-		Duration: b.lease + patience, Process: holderPlace, Processes: 1, Goroutines: 1,
-	}
-	asked := time.Now()
-	holding := must(startWorker(t))
-	defer crew{holding}.end()
-	t.Role = "ask"
-	asking := must(fleetOf(b.waiting, 1).start(st, t))
-	defer asking.end()
-	time.Sleep(time.Until(asked.Add(b.after)))
-	begun := must(b.happen(st, library, holding))
-	results := must(asking.together(0))
-	first := slices.MinFunc(results, func(x, y result) int { return cmp.Compare(x.At, y.At) })
-	return b.waited(asked, begun, time.Unix(0, first.At))
 }
 
 // waited returns how long the waiter did without the key that it could have had from begun on.

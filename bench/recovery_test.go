@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 )
 
 // A waiter that had the key while it was held was not quick: exclusion is broken, unless Redis
@@ -14,10 +16,9 @@ func TestEarlyWaiter(t *testing.T) {
 	asked := time.Now()
 	begun := asked.Add(time.Second)
 	killed := breakage{lease: 4 * time.Second}
-	took, err := killed.waited(asked, begun, begun.Add(3*time.Millisecond))
-	require.NoError(t, err)
+	took := redistest.Must(killed.waited(asked, begun, begun.Add(3*time.Millisecond)))(t)
 	require.Equal(t, 3*time.Millisecond, took)
-	_, err = killed.waited(asked, begun, begun.Add(-time.Millisecond))
+	_, err := killed.waited(asked, begun, begun.Add(-time.Millisecond))
 	require.ErrorIs(t, err, errBroken)
 	require.ErrorContains(t, err, "1ms before it was free")
 
@@ -26,16 +27,15 @@ func TestEarlyWaiter(t *testing.T) {
 	require.Error(t, err)
 	require.NotErrorIs(t, err, errBroken, "a holder that does not renew may have lost it")
 
-	took, err = breakage{lease: 4 * time.Second, forgets: true}.waited(asked, begun, begun.Add(-time.Millisecond))
-	require.NoError(t, err)
-	require.Zero(t, took)
+	killed.forgets = true
+	require.Zero(t, redistest.Must(killed.waited(asked, begun, begun.Add(-time.Millisecond)))(t))
 }
 
 // An election is no lock that happens to have the same key.
 func TestElectionCampaigns(t *testing.T) {
 	s := emptyServer(t)
 	for _, b := range []breakage{leaderKilled, leaderResigns} {
-		_, err := b.run(s, noVotesName)
+		_, err := b.workload(noVotesName).subjects[0].measure(s, 0)
 		require.ErrorContains(t, err, io.ErrUnexpectedEOF.Error(), b.name)
 	}
 }
@@ -55,7 +55,7 @@ func (noVotes) campaign(group string) func(func()) error { return failing{}.cycl
 func TestRecoveryWithoutExclusion(t *testing.T) {
 	s := emptyServer(t)
 	for _, b := range []breakage{holderKilled, connectionsCut, leaderKilled, leaderResigns} {
-		_, err := b.run(s, anybodyName)
+		_, err := b.workload(anybodyName).subjects[0].measure(s, 0)
 		require.ErrorIs(t, err, errBroken, b.name)
 	}
 }

@@ -12,23 +12,15 @@ import (
 // store is one server that keeps locks, or several: Redis, or what a rival has instead.
 type store interface {
 	addrs() []string
-	// mark sets to zero what spent returns.
-	mark()
-	spent() spent
+	// during runs f, and returns what the store did meanwhile.
+	during(f func()) spent
 }
 
-// spent is what a store did since its mark.
+// spent is what a store did.
 type spent struct {
 	calls   map[string]int // how often each command was executed, by its lower-case name; nil if the store does not say
 	cpu     float64        // processor time, in seconds
 	longest float64        // the longest time for which a script blocked a server, in ms
-}
-
-// during returns what a store did while f ran.
-func during(st store, f func()) spent {
-	st.mark()
-	f()
-	return st.spent()
 }
 
 // notSent are what this program asks, the PINGs by which rueidis watches idle connections, and
@@ -63,6 +55,6 @@ func cpuIn(info string) float64 {
 
 // number returns the first group of a pattern in a text; 0 if there is none.
 func number(text, pattern string) float64 {
-	n, _ := strconv.ParseFloat(found([]byte(text), nil, pattern), 64)
+	n, _ := strconv.ParseFloat(found(pattern)([]byte(text), nil), 64)
 	return n
 }

@@ -6,12 +6,8 @@ import (
 
 	"github.com/bsm/redislock"
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 )
-
-var redislockLibrary = &library{open: openRedislock, inner: []string{"set", "get", "getrange", "del", "pexpire", "pttl"}}
-
-// redislockPause is the time between two tries, as in its authors' example.
-const redislockPause = 100 * time.Millisecond
 
 // redislocker asks with a distant deadline: without one, redislock gives up after the lease.
 type redislocker struct {
@@ -30,7 +26,8 @@ func openRedislock(t task) locker {
 
 func (l *redislocker) cycle(key string) func(func()) error {
 	return func(inside func()) error {
-		lock, err := l.locker.Obtain(l.ctx, key, l.lease, &redislock.Options{RetryStrategy: redislock.LinearBackoff(redislockPause)})
+		pause := redislock.LinearBackoff(100 * time.Millisecond) // as in its authors' example
+		lock, err := l.locker.Obtain(l.ctx, key, l.lease, &redislock.Options{RetryStrategy: pause})
 		if err != nil {
 			return err
 		}
@@ -49,9 +46,4 @@ func (l *redislocker) close() {
 	_ = l.client.Close() // it ends in any case
 }
 
-// quiet keeps go-redis from writing to the terminal.
-type quiet struct{}
-
-func (quiet) Printf(context.Context, string, ...any) {}
-
-func init() { redis.SetLogger(quiet{}) }
+func init() { logging.Disable() } // go-redis would write to the terminal

@@ -69,7 +69,7 @@ func javaWorker(place int) (_ *worker, err error) {
 // startJava starts the Java program, which has been built.
 func startJava() (*worker, error) {
 	classes, libraries := filepath.Join(javaDir, "target", "classes"), filepath.Join(javaDir, "target", "lib", "*")
-	return newWorker(exec.Command("java", "-Xms256m", "-Xmx1g", "-cp", classes+string(os.PathListSeparator)+libraries, "bench.Agent"))
+	return newWorker("java", "-Xms256m", "-Xmx1g", "-cp", classes+string(os.PathListSeparator)+libraries, "bench.Agent")
 }
 
 // stopJava ends all Java processes.

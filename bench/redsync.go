@@ -15,10 +15,6 @@ import (
 	"github.com/redis/rueidis/rueidiscompat"
 )
 
-func redsyncLibrary(open func(task) locker) *library {
-	return &library{open: open, inner: []string{"get", "del"}}
-}
-
 type redsyncer struct {
 	ends     []func() // they close the clients
 	sync     *redsync.Redsync

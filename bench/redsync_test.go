@@ -6,6 +6,8 @@ import (
 
 	"github.com/go-redsync/redsync/v4"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 )
 
 // redsync takes, refuses, prolongs and releases by rueidis, also after the server has forgotten
@@ -17,23 +19,12 @@ func TestRedsyncByRueidis(t *testing.T) {
 
 	m := l.mutex("key")
 	require.NoError(t, m.Lock())
-	left := s.masters[0].Do(t, "PTTL", "key")
-	ms, err := left.AsInt64()
-	require.NoError(t, err)
-	require.InDelta(t, 60_000, ms, 5000)
-	got, err := l.try("key")
-	require.NoError(t, err)
-	require.False(t, got)
+	require.InDelta(t, 60_000, redistest.Must(s.masters[0].Do(t, "PTTL", "key").AsInt64())(t), 5000)
+	require.False(t, redistest.Must(l.try("key"))(t))
 	s.masters[0].Do(t, "SCRIPT", "FLUSH")
-	prolonged, err := m.Extend()
-	require.NoError(t, err)
-	require.True(t, prolonged)
-	released, err := m.Unlock()
-	require.NoError(t, err)
-	require.True(t, released)
-	_, err = m.Unlock()
+	require.True(t, redistest.Must(m.Extend())(t), "prolonged")
+	require.True(t, redistest.Must(m.Unlock())(t), "released")
+	_, err := m.Unlock()
 	require.ErrorIs(t, err, redsync.ErrLockAlreadyExpired)
-	got, err = l.try("key")
-	require.NoError(t, err)
-	require.True(t, got)
+	require.True(t, redistest.Must(l.try("key"))(t))
 }

@@ -122,7 +122,7 @@ func (r *ring) cycle(key string) func(func()) error {
 	}
 }
 
-// over ends the waits for the token.
+// over ends the waits for the token, which do not end with the load otherwise.
 func (r *ring) over() { r.once.Do(func() { close(r.ended) }) }
 
 func (r *ring) close() {

@@ -28,7 +28,7 @@ func testRing(t *testing.T, queue bool) {
 	var visits []int // guarded by the token
 	var group sync.WaitGroup
 	errs := make(chan error, count*goroutines)
-	did := during(s, func() {
+	did := s.during(func() {
 		for i := range count * goroutines {
 			cycle := rings[i%count].cycle("hot")
 			group.Go(func() {

@@ -7,8 +7,6 @@ import (
 	"github.com/redis/rueidis/rueidislock"
 )
 
-var rueidislockLibrary = &library{open: openRueidislock, inner: []string{"set", "get", "del", "pexpireat"}}
-
 type rueidislocker struct{ rueidislock.Locker }
 
 func openRueidislock(t task) locker {

@@ -37,13 +37,12 @@ func sale(libraries ...string) workload {
 }
 
 // sell raises the rate. Each lasts for half of d.
-func sell(st store, library string, d time.Duration) (got report.Sample, err error) {
-	defer caught(&err)
-	workers := must(fleet{1}.start(st, task{Role: "sale", Library: library, Duration: d / 2}))
+func sell(st store, library string, d time.Duration) (report.Sample, error) {
+	workers := fleet{1}.start(st, task{Role: "sale", Library: library, Duration: d / 2})
 	defer workers.end()
 	var all []result
 	rates, highest := report.Sample{"cycles/s": 0}, newWaits()
-	did := during(st, func() {
+	did := st.during(func() {
 		for rate := float64(saleFirst); rate < saleLast; rate *= saleGrowth {
 			results := must(workers.together(rate))
 			all = append(all, results...)
@@ -58,7 +57,7 @@ func sell(st store, library string, d time.Duration) (got report.Sample, err err
 			rates["cycles/s"], highest = rate, waits
 		}
 	})
-	got = costs(all, highest, did, library)
+	got := costs(all, highest, did, library)
 	maps.Copy(got, rates)
 	return got, nil
 }

@@ -4,13 +4,15 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/bench/report"
+	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 )
 
 func TestMain(m *testing.M) {
@@ -18,6 +20,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	spentSoFar = func() processors { return processors{} } // a busy machine is no reason to do all work three times
+	javaWarm = 100 * time.Millisecond                      // what is measured here need not be quick
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(status int) {
 		removeFiles()
 		os.Exit(status)
@@ -26,21 +29,20 @@ func TestMain(m *testing.M) {
 
 func needServer(t testing.TB) {
 	t.Helper()
-	if _, err := exec.LookPath("redis-server"); err == nil {
-		return
-	}
+	err := needProgram("redis-server", "redis-server")
 	if os.Getenv("CI") == "true" {
-		t.Fatal("redis-server is not on the PATH")
+		require.NoError(t, err)
 	}
-	t.Skip("redis-server is not on the PATH; install it to run this test")
+	if err != nil {
+		t.Skip(err)
+	}
 }
 
 // emptyServer starts a Redis for a test.
 func emptyServer(t *testing.T) *deployment {
 	t.Helper()
 	needServer(t)
-	d, err := deploy(independent(1))
-	require.NoError(t, err)
+	d := redistest.Must(deploy(independent(1)))(t)
 	t.Cleanup(d.stop)
 	return d
 }
@@ -66,7 +68,7 @@ func TestWorkloads(t *testing.T) {
 		leftOut   func(subject) bool
 		workloads []workload
 	}{
-		{subject.rival, []workload{
+		{func(s subject) bool { return report.IsRival(s.library) }, []workload{
 			holderKilled.workload("holdfast", "fair"), connectionsCut.workload("holdfast", "fair"), redisRestarted.workload("holdfast", "fair"),
 			leaderKilled.workload("holdfast", "fair"), leaderResigns.workload("holdfast", "fair"), sale("holdfast"), hot(8, 0), hot(8, 50*time.Microsecond), processes(2, 2, 0), processes(2, 2, time.Millisecond),
 			readers(50, 1, 8, 0), readers(50, 2, 2, time.Millisecond), permits(2, 1, 8, time.Millisecond), permits(2, 2, 2, 0),
@@ -106,43 +108,26 @@ func TestRivals(t *testing.T) {
 	needServer(t)
 	defer stopOwnServers()
 	defer stopJava()
-	defer func(d time.Duration) { javaWarm = d }(javaWarm)
-	javaWarm = 100 * time.Millisecond
-	for _, c := range []struct {
-		name     string
-		deployed bool // it can use a Redis Cluster and a Sentinel set
-		sticks   bool // it may leave a waiter asleep on a busy machine
-	}{
-		{name: "rueidislock", deployed: true, sticks: true},
-		{name: "redsync", deployed: true},
-		{name: "redislock"},
-		{name: "etcd"},
-		{name: "zookeeper"},
-		{name: "Redisson", deployed: true},
-		{name: "Redisson fair", deployed: true},
-		{name: "Redisson spin"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			needRival(t, c.name)
+	for _, name := range append(rivals, "Redisson fair") {
+		t.Run(name, func(t *testing.T) {
+			needRival(t, name)
 			does := map[string]subject{
-				"own keys":  {c.name, c.name, nil, fleet{4}.does(task{})},
-				"one key":   {c.name, c.name, nil, fleet{2}.does(task{Hot: true, Section: time.Millisecond})},
-				"processes": {c.name, c.name, nil, fleet{1, 1}.does(task{Hot: true})},
+				"own keys":  {name, name, nil, fleet{4}.does(task{})},
+				"one key":   {name, name, nil, fleet{2}.does(task{Hot: true, Section: time.Millisecond})},
+				"processes": {name, name, nil, fleet{1, 1}.does(task{Hot: true})},
 			}
-			if c.deployed {
-				does["cluster"] = deployed("cluster", startCluster, uncontended(4), c.name).subjects[0]
-				does["sentinel"] = deployed("sentinel", startSentinels, hot(2, time.Millisecond), c.name).subjects[0]
+			if slices.Contains(deployable, name) {
+				does["cluster"] = deployed("cluster", startCluster, uncontended(4), name).subjects[0]
+				does["sentinel"] = deployed("sentinel", startSentinels, hot(2, time.Millisecond), name).subjects[0]
 			}
 			for of, s := range does {
-				w := workload{name: of, subjects: []subject{s}}
-				m, err := w.measure(1, 50*time.Millisecond, io.Discard)
-				require.NoError(t, err)
-				if c.sticks && len(m.Notes) > 0 {
+				m := redistest.Must(workload{of, []subject{s}}.measure(1, 50*time.Millisecond, io.Discard))(t)
+				if name == "rueidislock" && len(m.Notes) > 0 { // it may leave a waiter asleep on a busy machine
 					require.Contains(t, m.Notes[0], errStuck.Error(), of)
 					continue
 				}
 				require.Empty(t, m.Notes, of)
-				require.Positive(t, m.Rounds[0][c.name]["lock max µs"], of)
+				require.Positive(t, m.Rounds[0][name]["lock max µs"], of)
 			}
 		})
 	}
@@ -153,8 +138,6 @@ func TestRedisson(t *testing.T) {
 	needServer(t)
 	needRival(t, "Redisson")
 	defer stopJava()
-	defer func(d time.Duration) { javaWarm = d }(javaWarm)
-	javaWarm = 100 * time.Millisecond
 	all := []workload{
 		holderKilled.workload("Redisson", "Redisson fair", "Redisson spin"), connectionsCut.workload("Redisson"), redisRestarted.workload("Redisson"),
 		sale("Redisson"), {"try", each([]string{"Redisson"}, nil, fleet{8}.does(task{Try: true}))}, waiting("wait", 50, 1, "Redisson", "Redisson fair"),
@@ -162,8 +145,7 @@ func TestRedisson(t *testing.T) {
 		readers(50, 1, 8, 0), readers(50, 2, 2, time.Millisecond), permits(2, 1, 8, time.Millisecond), permits(2, 2, 2, 0),
 	}
 	for i, w := range all {
-		m, err := w.measure(1, 50*time.Millisecond, io.Discard)
-		require.NoError(t, err)
+		m := redistest.Must(w.measure(1, 50*time.Millisecond, io.Discard))(t)
 		stuck := false
 		for _, note := range m.Notes { // its read/write lock can miss the message that its writers may go on
 			require.Contains(t, note, "Redisson read/write", w.name)
@@ -185,21 +167,15 @@ func TestRedisson(t *testing.T) {
 func TestOwnServers(t *testing.T) {
 	needServer(t)
 	defer stopOwnServers()
-	for _, c := range []struct {
-		name  string
-		elect []breakage
-	}{{"etcd", []breakage{leaderKilled, leaderResigns}}, {"zookeeper", nil}} {
-		all := []workload{holderKilled.workload(c.name), sale(c.name), waiting("wait", 20, 1, c.name)}
-		for _, b := range c.elect {
-			all = append(all, b.workload(c.name))
-		}
-		for _, w := range all {
-			t.Run(w.name+" "+c.name, func(t *testing.T) {
-				needRival(t, c.name)
-				m, err := w.measure(1, 50*time.Millisecond, io.Discard)
-				require.NoError(t, err)
+	for name, elections := range map[string][]workload{
+		"etcd": {leaderKilled.workload("etcd"), leaderResigns.workload("etcd")}, "zookeeper": nil,
+	} {
+		for _, w := range append(elections, holderKilled.workload(name), sale(name), waiting("wait", 20, 1, name)) {
+			t.Run(w.name+" "+name, func(t *testing.T) {
+				needRival(t, name)
+				m := redistest.Must(w.measure(1, 50*time.Millisecond, io.Discard))(t)
 				require.Empty(t, m.Notes)
-				require.NotEmpty(t, m.Rounds[0][c.name])
+				require.NotEmpty(t, m.Rounds[0][name])
 			})
 		}
 	}
@@ -221,7 +197,7 @@ func TestTwoCallsPerCycle(t *testing.T) {
 		defer l.close()
 		cycle := l.cycle("key")
 		require.NoError(t, cycle(func() {}))
-		did := during(s, func() { require.NoError(t, cycle(func() {})) })
+		did := s.during(func() { require.NoError(t, cycle(func() {})) })
 		require.Equal(t, 2, did.sent(name))
 		for _, mine := range []string{"info", "ping", "config|resetstat"} {
 			delete(did.calls, mine)

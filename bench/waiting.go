@@ -26,35 +26,31 @@ const (
 // messages). Stacks come in powers of two. All these goroutines have used 1 KiB of theirs
 // before, as callers have, so that stacks of 4 KiB are compared. Of Java it is the heap alone,
 // less that of parked threads.
-func waiting(name string, waiters, times int, libraries ...string) workload {
-	return workload{name, each(libraries, nil, func(st store, library string, d time.Duration) (report.Sample, error) {
-		return wait(st, library, waiters, time.Duration(times)*d)
+func waiting(name string, waiters, times int, names ...string) workload {
+	return workload{name, each(names, nil, func(st store, library string, d time.Duration) (report.Sample, error) {
+		d *= time.Duration(times)
+		t := task{
+			Role: "wait", Library: library, Count: waiters, Hot: true,
+			Lease: longLease, Duration: patience + time.Duration(waiters)*time.Millisecond,
+		}
+		if l := libraries[library]; l.java != "" || l.server != nil {
+			t.Lease = 0 // they have no commands to count, or a holder that asks for such a lease itself
+		}
+		workers := fleet{1}.start(st, t)
+		defer workers.end()
+		before := st.during(func() { time.Sleep(d) })
+		results, did := workers.observed(st)
+		got := results[0].Figures
+		if before.calls != nil {
+			got["commands/s"] = float64(before.sent(library)) / d.Seconds()
+		}
+		if left := got[waitLeft]; left > 0 {
+			return got, fmt.Errorf("%w: %.0f of %d waiters had not had the key %v after its release", errIncomplete, left, waiters, t.Duration)
+		}
+		maps.Copy(got, costs(results, waitsOf(results), did, library))
+		got["cycles/s"] = float64(results[0].All) / got["ms to serve all"] * 1e3
+		return got, nil
 	})}
-}
-
-func wait(st store, library string, waiters int, d time.Duration) (got report.Sample, err error) {
-	defer caught(&err)
-	t := task{
-		Role: "wait", Library: library, Count: waiters, Hot: true,
-		Lease: longLease, Duration: patience + time.Duration(waiters)*time.Millisecond,
-	}
-	if l := libraries[library]; l.java != "" || l.server != nil {
-		t.Lease = 0 // they have no commands to count, or a holder that asks for such a lease itself
-	}
-	workers := must(fleet{1}.start(st, t))
-	defer workers.end()
-	before := during(st, func() { time.Sleep(d) })
-	results, did := workers.observed(st)
-	got = results[0].Figures
-	if before.calls != nil {
-		got["commands/s"] = float64(before.sent(library)) / d.Seconds()
-	}
-	if left := got[waitLeft]; left > 0 {
-		return got, fmt.Errorf("%w: %.0f of %d waiters had not had the key %v after its release", errIncomplete, left, waiters, t.Duration)
-	}
-	maps.Copy(got, costs(results, waitsOf(results), did, library))
-	got["cycles/s"] = float64(results[0].All) / got["ms to serve all"] * 1e3
-	return got, nil
 }
 
 // waitJob is waiters that wait.

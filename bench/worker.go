@@ -39,7 +39,7 @@ func startWorker(t task) (w *worker, err error) {
 		}
 		t.Library = kind
 	} else {
-		w, err = startSelf()
+		w, err = newWorker(os.Args[0])
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotStarted, err)
@@ -51,18 +51,11 @@ func startWorker(t task) (w *worker, err error) {
 	return w, nil
 }
 
-func startSelf() (*worker, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), agentEnv+"=1")
-	return newWorker(cmd)
-}
-
-func newWorker(cmd *exec.Cmd) (_ *worker, err error) {
+// newWorker starts a program, which knows by agentEnv that it is a worker.
+func newWorker(program string, args ...string) (_ *worker, err error) {
 	defer caught(&err)
+	cmd := exec.Command(program, args...)
+	cmd.Env = append(os.Environ(), agentEnv+"=1")
 	w := &worker{process: &process{cmd: cmd}}
 	cmd.Stderr = io.MultiWriter(os.Stderr, &w.log)
 	w.in = must(cmd.StdinPipe())

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 )
 
 // anybody gives every key to everybody, in each process.
@@ -28,6 +30,8 @@ func (anybody) cycle(string) func(func()) error {
 
 func (a anybody) campaign(group string) func(func()) error { return a.cycle(group) }
 
+func (anybody) try(string) (bool, error) { return true, nil }
+
 func (anybody) close() {}
 
 // Sections that overlap in two processes are found, although each process has one at a time.
@@ -35,11 +39,12 @@ func TestProcessesWithoutExclusion(t *testing.T) {
 	s := emptyServer(t)
 	var err error
 	for d := 50 * time.Millisecond; d < time.Minute && err == nil; d *= 10 { // on a busy machine, one may end before the other begins
-		_, err = fleet{1, 1}.does(task{Hot: true, Section: time.Millisecond})(s, anybodyName, d)
+		hot := subject{library: anybodyName, run: fleet{1, 1}.does(task{Hot: true, Section: time.Millisecond})}
+		_, err = hot.measure(s, d)
 	}
 	require.ErrorContains(t, err, errBroken.Error())
-	_, err = fleet{1, 1}.does(task{Section: time.Millisecond})(s, anybodyName, 50*time.Millisecond)
-	require.NoError(t, err, "keys of their own")
+	own := subject{library: anybodyName, run: fleet{1, 1}.does(task{Section: time.Millisecond})}
+	redistest.Must(own.measure(s, 50*time.Millisecond))(t)
 }
 
 // A Java process counts in the same file.
@@ -62,13 +67,12 @@ func TestJavaWithoutExclusion(t *testing.T) {
 	} {
 		require.NoError(t, s.empty())
 		count.Store(c.taken)
-		w, err := startWorker(task{
+		w := redistest.Must(startWorker(task{
 			Role: "load", Addrs: s.addrs(), Library: c.library, Hot: true, Shared: c.shared, Room: c.room,
 			Processes: 2, Goroutines: 1, Duration: 100 * time.Millisecond, Inside: path,
-		})
-		require.NoError(t, err)
+		}))(t)
 		w.begin(time.Now(), 0)
-		_, err = w.hear()
+		_, err := w.hear()
 		crew{w}.end()
 		require.ErrorContains(t, err, errBroken.Error(), c)
 	}
@@ -98,8 +102,7 @@ func javaOf(t *testing.T, script string) *worker {
 	bin := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "java"), []byte("#!/bin/sh\n"+script), 0o700))
 	t.Setenv("PATH", bin)
-	w, err := startJava()
-	require.NoError(t, err)
+	w := redistest.Must(startJava())(t)
 	t.Cleanup(w.stop)
 	return w
 }

@@ -19,7 +19,8 @@ type workload struct {
 	subjects []subject // the first one is ours
 }
 
-// measurement has a library do some work once, for about d, on an empty store.
+// measurement has a library do some work once, for about d, on an empty store. subject.measure
+// catches a check that fails in it.
 type measurement func(st store, library string, d time.Duration) (report.Sample, error)
 
 // subject is a library, or one library with some settings, that does the work.
@@ -37,9 +38,6 @@ func each(libraries []string, start func(*starter) *deployment, run measurement)
 	}
 	return all
 }
-
-// rival: only a note reports its failure, unless a server did not start.
-func (s subject) rival() bool { return report.IsRival(s.library) }
 
 // errIncomplete is of a subject that did not do all its work, but whose figures are good as
 // far as they go.
@@ -79,7 +77,7 @@ func (w workload) measure(rounds int, d time.Duration, log io.Writer) (m report.
 				l.abandon()
 			}
 			m.Notes = append(m.Notes, note)
-			if !s.rival() || errors.Is(err, errNotStarted) {
+			if !report.IsRival(s.library) || errors.Is(err, errNotStarted) { // other failures of a rival are only notes
 				failures = append(failures, fmt.Errorf("%s: %s in round %d: %w", w.name, s.name, i+1, err))
 			}
 		}
@@ -91,7 +89,7 @@ func (w workload) measure(rounds int, d time.Duration, log io.Writer) (m report.
 // undisturbed measures again what the machine's host has disturbed. It returns how much time
 // the host took during the last try.
 func (s subject) undisturbed(on *deployment, d time.Duration) (got report.Sample, stolen float64, err error) {
-	for range maxTries {
+	for range 3 { // the last one counts
 		before := spentSoFar()
 		got, err = s.measure(on, d)
 		if stolen = spentSoFar().stolenSince(before); err != nil || stolen <= report.MaxStolen {
@@ -115,9 +113,6 @@ func (s subject) measure(on *deployment, d time.Duration) (_ report.Sample, err 
 	}
 	return s.run(st, s.library, d)
 }
-
-// maxTries is how often a measurement is made at most. The last one counts.
-const maxTries = 3
 
 // processors is how their time was spent since the machine was started, in seconds, as far as
 // the system says.

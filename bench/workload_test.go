@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/bench/report"
+	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 )
 
 // A rival's server that does not start is an error that has its log. It is not tried again
@@ -46,6 +47,7 @@ func TestServerThatDoesNotStart(t *testing.T) {
 func TestServerThatEnds(t *testing.T) {
 	needServer(t)
 	starts := 0
+	defer func(l *library) { libraries["etcd"] = l }(libraries["etcd"])
 	libraries["etcd"] = &library{
 		server: func(*starter, string) *exec.Cmd {
 			starts++
@@ -53,7 +55,7 @@ func TestServerThatEnds(t *testing.T) {
 		},
 		ready: func(string) error { return nil },
 	}
-	defer func() { libraries["etcd"] = etcdLibrary }()
+
 	defer stopOwnServers()
 	w := workload{subjects: []subject{{name: "mortal", library: "etcd", run: func(st store, _ string, _ time.Duration) (report.Sample, error) {
 		if starts == 1 {
@@ -63,8 +65,7 @@ func TestServerThatEnds(t *testing.T) {
 		require.False(t, st.(*daemon).ended())
 		return report.Sample{"x": 1}, nil
 	}}}}
-	m, err := w.measure(3, time.Millisecond, io.Discard)
-	require.NoError(t, err)
+	m := redistest.Must(w.measure(3, time.Millisecond, io.Discard))(t)
 	require.Equal(t, []string{"mortal failed in round 1: gone"}, m.Notes)
 	require.Equal(t, []report.Round{{}, {"mortal": {"x": 1}}, {"mortal": {"x": 1}}}, m.Rounds)
 	require.Equal(t, 2, starts)
@@ -89,8 +90,7 @@ func TestFailuresEndNothing(t *testing.T) {
 
 	o := order{workloads: []workload{w, {name: "more", subjects: []subject{{name: "fine", run: fine}}}}, rounds: 1, out: t.TempDir()}
 	require.ErrorIs(t, o.measure(io.Discard, io.Discard), io.ErrUnexpectedEOF)
-	text, err := os.ReadFile(filepath.Join(o.out, "raw.json"))
-	require.NoError(t, err)
+	text := redistest.Must(os.ReadFile(filepath.Join(o.out, "raw.json")))(t)
 	require.Contains(t, string(text), `"more"`)
 	require.Contains(t, string(text), "kills failed in round 1")
 }
@@ -104,10 +104,7 @@ func TestRestart(t *testing.T) {
 	after := infoOf(s.masters[0])
 	require.Equal(t, number(before, `tcp_port:(\d+)`), number(after, `tcp_port:(\d+)`))
 	require.NotEqual(t, number(before, `process_id:(\d+)`), number(after, `process_id:(\d+)`))
-	left := s.masters[0].Do(t, "EXISTS", "key")
-	n, err := left.AsInt64()
-	require.NoError(t, err)
-	require.Zero(t, n)
+	require.Zero(t, redistest.Must(s.masters[0].Do(t, "EXISTS", "key").AsInt64())(t))
 }
 
 func TestStolen(t *testing.T) {
@@ -140,8 +137,7 @@ func TestDisturbedIsMeasuredAgain(t *testing.T) {
 			tries++
 			return report.Sample{"try": float64(tries)}, nil
 		}}
-		m, err := workload{name, []subject{s}}.measure(1, time.Millisecond, io.Discard)
-		require.NoError(t, err)
+		m := redistest.Must(workload{name, []subject{s}}.measure(1, time.Millisecond, io.Discard))(t)
 		require.Equal(t, c.tries, tries, name)
 		require.Equal(t, report.Sample{"try": float64(c.tries)}, m.Rounds[0]["a"], "the last counts")
 		require.InDelta(t, c.told, m.Stolen, 1e-9, name)

@@ -14,8 +14,6 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-var zookeeperLibrary = &library{open: openZookeeper, server: zookeeperServer, ready: zookeeperReady, absent: needZookeeper}
-
 // zookeeperJar is where Debian has the server.
 const zookeeperJar = "/usr/share/java/zookeeper.jar"
 

@@ -39,13 +39,17 @@ func (r *Results) Readme() string {
 	for _, row := range readmeRows {
 		w := r.find(row.workload)
 		fmt.Fprintf(&rows, "| %s |", row.work)
+		medians := make(Round)
 		for _, s := range readmeColumns {
-			v := w.medianOf(s, row.figure)
+			medians[s] = Sample{row.figure: w.medianOf(s, row.figure)}
+		}
+		for _, s := range readmeColumns {
+			v := medians.of(s, row.figure)
 			cell := number(v)
 			if !math.IsNaN(v) {
 				cell += row.unit
 			}
-			if v == w.bestMedian(row.figure) {
+			if v == best(medians, row.figure, readmeColumns) {
 				cell = "**" + cell + "**"
 			}
 			if slices.ContainsFunc(w.Notes, func(n string) bool { return strings.HasPrefix(n, s+" failed in round ") }) {
@@ -65,15 +69,6 @@ func (r *Results) Readme() string {
 	return "| | " + strings.Join(readmeColumns, " | ") + " |\n|---|" + strings.Repeat("---:|", len(readmeColumns)) + "\n" + rows.String() +
 		fmt.Sprintf("\nMedians of %d rounds on one machine that server and clients share (%s;\n%s).\n%s",
 			len(first.Rounds), r.Machine, first.Measured, why) + failed + all
-}
-
-// bestMedian returns the best figure among the README's columns.
-func (w Workload) bestMedian(figure string) float64 {
-	r := make(Round)
-	for _, s := range readmeColumns {
-		r[s] = Sample{figure: w.medianOf(s, figure)}
-	}
-	return best(r, figure, readmeColumns)
 }
 
 // IntoReadme writes the table between the marks of a README.

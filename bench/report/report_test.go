@@ -9,27 +9,20 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/testing/redistest"
 )
 
 // kept are the results that are in the repository.
 const kept = "../results"
 
-func load(t *testing.T) *Results {
-	t.Helper()
-	r, err := Load(kept)
-	require.NoError(t, err)
-	return r
-}
-
 // The table that is kept and the README match the figures.
 func TestKeptPagesAreOfTheFigures(t *testing.T) {
-	r := load(t)
-	table, err := os.ReadFile(filepath.Join(kept, tableFile))
-	require.NoError(t, err)
+	r := redistest.Must(Load(kept))(t)
+	table := redistest.Must(os.ReadFile(filepath.Join(kept, tableFile)))(t)
 	require.Equal(t, r.Markdown(), string(table), "go run . -redraw")
 
-	text, err := os.ReadFile("../../README.md")
-	require.NoError(t, err)
+	text := redistest.Must(os.ReadFile("../../README.md"))(t)
 	_, block, _, err := cutReadme(string(text))
 	require.NoError(t, err)
 	require.Equal(t, r.Readme(), block, "go run . -redraw")
@@ -37,9 +30,8 @@ func TestKeptPagesAreOfTheFigures(t *testing.T) {
 
 // Where a rival is ahead, the README or docs/benchmarks.md says why.
 func TestReasons(t *testing.T) {
-	r := load(t)
-	text, err := os.ReadFile("../../docs/benchmarks.md")
-	require.NoError(t, err)
+	r := redistest.Must(Load(kept))(t)
+	text := redistest.Must(os.ReadFile("../../docs/benchmarks.md"))(t)
 	_, why, ok := strings.Cut(string(text), "## Where rivals are ahead")
 	require.True(t, ok)
 	for _, w := range r.Workloads {
@@ -56,7 +48,7 @@ func TestReasons(t *testing.T) {
 
 // Each target, each row of the README and each picture is of a workload and of subjects that were measured.
 func TestTargetsAreOfTheFigures(t *testing.T) {
-	r := load(t)
+	r := redistest.Must(Load(kept))(t)
 	for _, want := range targets {
 		known := false
 		for _, w := range r.Workloads {
@@ -105,9 +97,7 @@ func TestReadme(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("# Speed\n\n"+readmeBegin+"old"+readmeEnd+"\nrest\n"), 0o600))
 	for range 2 {
 		require.NoError(t, r.IntoReadme(file))
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		require.Equal(t, "# Speed\n\n"+readmeBegin+r.Readme()+readmeEnd+"\nrest\n", string(text))
+		require.Equal(t, "# Speed\n\n"+readmeBegin+r.Readme()+readmeEnd+"\nrest\n", string(redistest.Must(os.ReadFile(file))(t)))
 	}
 	require.NoError(t, os.WriteFile(file, []byte("no marks"), 0o600))
 	require.ErrorIs(t, r.IntoReadme(file), errNoMarks)
@@ -128,15 +118,11 @@ func TestContinueAndSave(t *testing.T) {
 	require.NoError(t, r.Continue(dir))
 	r.Put(measured(shown[0], 3))
 	require.NoError(t, r.Save(dir))
-	again, err := Load(dir)
-	require.NoError(t, err)
-	require.Equal(t, &Results{Machine: "another", Workloads: []Workload{measured(shown[0], 3), measured("other", 2)}}, again)
+	again := &Results{Machine: "another", Workloads: []Workload{measured(shown[0], 3), measured("other", 2)}}
+	require.Equal(t, again, redistest.Must(Load(dir))(t))
 	for _, picture := range []string{"main.png", "waits.png"} {
-		f, err := os.Open(filepath.Join(dir, picture))
-		require.NoError(t, err)
+		f := redistest.Must(os.Open(filepath.Join(dir, picture)))(t)
 		defer f.Close()
-		drawn, err := png.Decode(f)
-		require.NoError(t, err)
-		require.Greater(t, drawn.Bounds().Dx(), 300)
+		require.Greater(t, redistest.Must(png.Decode(f))(t).Bounds().Dx(), 300)
 	}
 }
