@@ -67,7 +67,7 @@ func process(ctx context.Context, redis *demo.Redis, number int) error {
 	c := cron.New(cron.WithLogger(logger))
 	c.Schedule(clock(number)*clock(50*time.Millisecond), report) // in a program: c.AddJob("0 3 * * *", report)
 	c.Start()
-	if err := redis.Do(ctx, redis.B().Sadd().Key(redis.Key("ready")).Member(fmt.Sprint(number)).Build()).Error(); err != nil {
+	if err := redis.Do(ctx, redis.B().Incr().Key(redis.Key("ready")).Build()).Error(); err != nil {
 		return err
 	}
 	<-ctx.Done()
@@ -94,8 +94,7 @@ func run(ctx context.Context, redis *demo.Redis) error {
 	over := errors.New("over")
 	g.Go(func() error {
 		if err := demo.Until(running, processes, func(ctx context.Context) (int, error) {
-			n, err := redis.Do(ctx, redis.B().Scard().Key(redis.Key("ready")).Build()).AsInt64()
-			return int(n), err
+			return redis.Number(ctx, redis.Key("ready"))
 		}); err != nil {
 			return err
 		}

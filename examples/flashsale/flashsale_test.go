@@ -42,10 +42,7 @@ func TestG1_NothingIsOversold(t *testing.T) {
 	t.Run("real", func(t *testing.T) {
 		s := redistest.Start(t, "--requirepass", "open-sesame")
 		requireClean(t, 300, 30, "-redis", "redis://default:open-sesame@"+s.Addr()+"/3")
-		m := s.Do(t, "INFO", "keyspace")
-		keys, err := m.ToString()
-		require.NoError(t, err)
-		require.NotContains(t, keys, "db", "keys are left")
+		require.NotContains(t, redistest.Must(s.Do(t, "INFO", "keyspace").ToString())(t), "db", "keys are left")
 	})
 }
 
@@ -64,19 +61,16 @@ func TestF1_KilledProcess(t *testing.T) {
 // A holder that lost the lock, and does not know it, changes nothing any more.
 func TestG10_LateHolderIsRefused(t *testing.T) {
 	ctx, client := t.Context(), redistest.Start(t).Client(t)
-	locker, err := rlock.New(client, holdfast.WithFencing(), holdfast.WithLocalHandover(0))
-	require.NoError(t, err)
+	locker := redistest.Must(rlock.New(client, holdfast.WithFencing(), holdfast.WithLocalHandover(0)))(t)
 	defer locker.Close()
 	s := &shop{Table: demo.Table{Redis: &demo.Redis{Client: client, Run: "test"}}, locker: locker}
 	require.NoError(t, s.Write(ctx, "item0", 0, map[string]int64{"stock": 3}))
 
 	late, next, key := order(3), order(0), s.Key("lock", "item0")
-	err = locker.Do(ctx, key, func(bound context.Context) error {
+	err := locker.Do(ctx, key, func(bound context.Context) error {
 		fence := holdfast.LeaseFrom(bound).Fence()
-		_, err := s.Read(ctx, "item0", fence, "stock") // has looked, and then stands still
-		require.NoError(t, err)
-		_, err = locker.ForceUnlock(ctx, key)
-		require.NoError(t, err)
+		redistest.Must(s.Read(ctx, "item0", fence, "stock"))(t) // has looked, and then stands still
+		redistest.Must(locker.ForceUnlock(ctx, key))(t)
 		require.NoError(t, s.place(ctx, next))
 		require.ErrorIs(t, s.Write(ctx, "item0", fence, map[string]int64{"stock": 1, late.String(): 2}), demo.ErrLate)
 		return nil
@@ -85,8 +79,7 @@ func TestG10_LateHolderIsRefused(t *testing.T) {
 
 	require.NoError(t, s.place(ctx, late), "placed again")
 	require.NoError(t, s.place(ctx, late), "and once more, which changes nothing")
-	row, err := s.Row(ctx, "item0")
-	require.NoError(t, err)
+	row := redistest.Must(s.Row(ctx, "item0"))(t)
 	require.Equal(t, map[string]int64{"stock": 0, next.String(): 1, late.String(): 2}, row)
 }
 

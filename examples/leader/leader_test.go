@@ -42,8 +42,7 @@ func TestRedisRestarts(t *testing.T) {
 func newMember(t *testing.T) (*member, *redistest.Server) {
 	server := redistest.Start(t)
 	client := server.Client(t)
-	locker, err := rlock.New(client, holdfast.WithLease(lease), holdfast.WithFencing())
-	require.NoError(t, err)
+	locker := redistest.Must(rlock.New(client, holdfast.WithLease(lease), holdfast.WithFencing()))(t)
 	t.Cleanup(func() { require.NoError(t, locker.Close()) })
 	return &member{1, &demo.Redis{Client: client, Run: "test"}, locker}, server
 }
@@ -51,11 +50,10 @@ func newMember(t *testing.T) (*member, *redistest.Server) {
 func TestG10_LateLeaderIsRefused(t *testing.T) {
 	m, _ := newMember(t)
 	for _, fence := range []int64{1, 2, 2} {
-		_, err := m.work(t.Context(), fence)
-		require.NoError(t, err)
+		redistest.Must(m.work(t.Context(), fence))(t)
 	}
 	_, err := m.work(t.Context(), 1)
-	require.ErrorIs(t, err, errLate)
+	require.ErrorIs(t, err, demo.ErrLate)
 }
 
 // A leader whose journal fails tries again.

@@ -55,10 +55,7 @@ func (m *member) stand(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err = candidate.Run(ctx, m.lead); ctx.Err() != nil { // the program is to end
-		return nil
-	}
-	return err
+	return candidate.Run(ctx, m.lead)
 }
 
 // lead does the work of a leader. It returns when no work is left or its term is over.
@@ -72,7 +69,7 @@ func (m *member) lead(ctx context.Context) error {
 		case err == nil && first:
 			fmt.Printf("Process %d leads from piece %d on.\n", m.number, done)
 			first = false
-		case errors.Is(err, errLate): // the journal knows it before this process does
+		case errors.Is(err, demo.ErrLate): // the journal knows it before this process does
 			<-ctx.Done()
 		}
 		switch done {
@@ -99,12 +96,10 @@ local done = redis.call('LLEN', KEYS[1])
 if done < tonumber(ARGV[2]) then done = redis.call('RPUSH', KEYS[1], ARGV[1]) end
 return done`)
 
-var errLate = errors.New("refused: a later leader was here")
-
 func (m *member) work(ctx context.Context, fence int64) (done int64, err error) {
 	args := []string{strconv.FormatInt(fence, 10), strconv.Itoa(pieces)}
 	if done, err = journal.Exec(ctx, m.redis, []string{m.redis.Key("journal")}, args).AsInt64(); done < 0 {
-		err = errLate
+		err = demo.ErrLate
 	}
 	return done, err
 }

@@ -31,8 +31,7 @@ func TestG10_EachStepIsDoneOnce(t *testing.T) {
 		t.Parallel()
 		address := pgtest.Start(t)
 		requireClean(t, "-postgres", address, "-redis", redistest.Start(t).Addr())
-		db, err := sql.Open("pgx", address)
-		require.NoError(t, err)
+		db := redistest.Must(sql.Open("pgx", address))(t)
 		defer db.Close()
 		tables := 0
 		require.NoError(t, db.QueryRow("SELECT count(*) FROM pg_tables WHERE tablename LIKE 'orders%'").Scan(&tables))
@@ -49,16 +48,12 @@ func TestWithoutFence(t *testing.T) {
 func TestALateWorkerEndsWithTheProgram(t *testing.T) {
 	defer func(checked bool) { *fence = checked }(*fence)
 	*fence = false
-	db, err := sql.Open("sqlite", filepath.Join(t.TempDir(), "orders.db"))
-	require.NoError(t, err)
+	db := redistest.Must(sql.Open("sqlite", filepath.Join(t.TempDir(), "orders.db")))(t)
 	defer db.Close()
-	_, err = db.Exec("CREATE TABLE orders_steps (id integer, step text); INSERT INTO orders_steps VALUES (0, 'paid')")
-	require.NoError(t, err)
+	redistest.Must(db.Exec("CREATE TABLE orders_steps (id integer, step text); INSERT INTO orders_steps VALUES (0, 'paid')"))(t)
 	running, interrupt := context.WithCancel(t.Context())
 	interrupt()
-	done, err := (&shop{DB: db}).step(t.Context(), running, 0)
-	require.NoError(t, err)
-	require.Equal(t, 1, done)
+	require.Equal(t, 1, redistest.Must((&shop{DB: db}).step(t.Context(), running, 0))(t), "done")
 }
 
 func TestBadInput(t *testing.T) {

@@ -63,13 +63,12 @@ func (c *counter) section(ctx context.Context) error {
 func (c *counter) moment() time.Duration {
 	select {
 	case c.long <- struct{}{}:
-		return *lease / 4
 	default:
+		if rand.IntN(50) > 0 {
+			return time.Millisecond + rand.N(4*time.Millisecond)
+		}
 	}
-	if rand.IntN(50) == 0 {
-		return *lease / 4
-	}
-	return time.Millisecond + rand.N(4*time.Millisecond)
+	return *lease / 4
 }
 
 // begin reads the value. If the section before is still inside, two leases live at this instant: l lived when it was
@@ -97,13 +96,6 @@ func (c *counter) end(l *holdfast.Lease, read int) error {
 	c.value = read + 1
 	c.sections++
 	return nil
-}
-
-// soFar returns the sections and the double holds.
-func (c *counter) soFar() (sections, double int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.sections, c.double
 }
 
 // judge prints what was counted and fails if two were inside together.

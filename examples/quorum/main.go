@@ -52,10 +52,10 @@ func run(ctx context.Context) error {
 		of, guarded = embedded, false
 	}
 	masters, err := startMasters(of)
+	defer stopMasters(masters)
 	if err != nil {
 		return err
 	}
-	defer stopMasters(masters)
 	fmt.Printf("Five masters: %s on the ports from %d on; restart guard: %v.\n", of, *port, guarded)
 
 	var all []*multilock.Locker
@@ -68,10 +68,15 @@ func run(ctx context.Context) error {
 		options = append(options, multilock.WithoutRestartGuard())
 	}
 	for range *lockers {
-		if clients, err = connect(masters); err != nil {
-			return err
+		clients = nil
+		for _, m := range masters {
+			client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{m.addr()}, ForceSingleClient: true, DisableCache: true})
+			if err != nil {
+				return fmt.Errorf("master %d: %w", m.number, err)
+			}
+			defer client.Close()
+			clients = append(clients, client)
 		}
-		defer closeAll(clients)
 		locker, err := multilock.New(clients, options...)
 		if err != nil {
 			return err
@@ -104,27 +109,6 @@ func run(ctx context.Context) error {
 	return c.judge(turns, ctx.Err() != nil)
 }
 
-// connect returns a client of each master.
-func connect(masters []*master) (clients []rueidis.Client, err error) {
-	for _, m := range masters {
-		client, err := rueidis.NewClient(rueidis.ClientOption{
-			InitAddress: []string{m.addr()}, ForceSingleClient: true, DisableCache: true,
-		})
-		if err != nil {
-			closeAll(clients)
-			return nil, fmt.Errorf("master %d: %w", m.number, err)
-		}
-		clients = append(clients, client)
-	}
-	return clients, nil
-}
-
-func closeAll(clients []rueidis.Client) {
-	for _, c := range clients {
-		c.Close()
-	}
-}
-
 // watch prints the state of the masters each half second.
 func watch(ctx context.Context, c *counter, locker *multilock.Locker) error {
 	for began := time.Now(); demo.Sleep(ctx, 500*time.Millisecond) == nil; {
@@ -141,7 +125,9 @@ func watch(ctx context.Context, c *counter, locker *multilock.Locker) error {
 			}
 		}
 		done()
-		sections, double := c.soFar()
+		c.mu.Lock()
+		sections, double := c.sections, c.double
+		c.mu.Unlock()
 		fmt.Printf("%4.1fs  %d sections, %d double holds; masters: %s\n", time.Since(began).Seconds(), sections, double, strings.Join(states, ", "))
 	}
 	return nil

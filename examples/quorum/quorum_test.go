@@ -118,10 +118,7 @@ func (e *fakeEntry) Err() error { return e.err }
 func TestCounterFindsDoubleHold(t *testing.T) {
 	c, a, b := new(counter), &fakeEntry{}, &fakeEntry{}
 	first, second := holdfast.NewLease(a), holdfast.NewLease(b)
-	read, err := c.begin(&first)
-	require.NoError(t, err)
-	again, err := c.begin(&second)
-	require.NoError(t, err)
+	read, again := redistest.Must(c.begin(&first))(t), redistest.Must(c.begin(&second))(t)
 	require.NoError(t, c.end(&second, again))
 	require.NoError(t, c.end(&first, read))
 	require.Equal(t, []int{1, 2, 1}, []int{c.double, c.sections, c.value}, "one is missing from the counter")
@@ -131,14 +128,11 @@ func TestCounterFindsDoubleHold(t *testing.T) {
 func TestCounterKnowsLostLeases(t *testing.T) {
 	c, a, b := new(counter), &fakeEntry{}, &fakeEntry{}
 	first, second := holdfast.NewLease(a), holdfast.NewLease(b)
-	read, err := c.begin(&first)
-	require.NoError(t, err)
+	read := redistest.Must(c.begin(&first))(t)
 	a.err = errors.New("lost")
-	again, err := c.begin(&second)
-	require.NoError(t, err)
-	require.NoError(t, c.end(&second, again))
+	require.NoError(t, c.end(&second, redistest.Must(c.begin(&second))(t)))
 	require.ErrorIs(t, c.end(&first, read), a.err)
-	_, err = c.begin(&first)
+	_, err := c.begin(&first)
 	require.ErrorIs(t, err, a.err)
 	require.Equal(t, []int{0, 1, 1}, []int{c.double, c.sections, c.value})
 }

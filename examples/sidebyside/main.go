@@ -40,7 +40,7 @@ func sale(ctx context.Context, redis *demo.Redis) error {
 		return err
 	}
 	lock, stock := redis.Key("lock"), redis.Key("stock")
-	if err := redis.SetNumber(ctx, stock, int64(*items)); err != nil {
+	if err := redis.SetNumber(ctx, stock, *items); err != nil {
 		return err
 	}
 

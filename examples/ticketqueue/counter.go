@@ -91,6 +91,5 @@ func (c *counter) arrived(ctx context.Context) (int, error) {
 		status, err := c.locker.Inspect(ctx, c.redis.Key("lock"))
 		return status.Waiting, err
 	}
-	n, err := c.redis.Number(ctx, c.redis.Key("asked"))
-	return int(n), err
+	return c.redis.Number(ctx, c.redis.Key("asked"))
 }

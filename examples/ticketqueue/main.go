@@ -58,11 +58,10 @@ func customersOf(ctx context.Context, redis *demo.Redis, number int) error {
 			g.Go(func() error { return c.visit(ctx, n) })
 		}
 		if *kill && number == 1 {
-			err := demo.Until(ctx, *customers/4, func(ctx context.Context) (int, error) {
+			if err := demo.Until(ctx, *customers/4, func(ctx context.Context) (int, error) {
 				served, err := c.served(ctx)
 				return len(served), err
-			})
-			if err != nil {
+			}); err != nil {
 				return err
 			}
 			demo.Die()

@@ -32,10 +32,7 @@ func TestG8_ServedInTheOrderOfArrivalWhoeverDies(t *testing.T) {
 		t.Parallel()
 		s := redistest.Start(t, "--requirepass", "open-sesame")
 		requireOrder(t, "-redis", "redis://default:open-sesame@"+s.Addr()+"/3")
-		m := s.Do(t, "INFO", "keyspace")
-		keys, err := m.ToString()
-		require.NoError(t, err)
-		require.NotContains(t, keys, "db", "keys are left, of the dead too")
+		require.NotContains(t, redistest.Must(s.Do(t, "INFO", "keyspace").ToString())(t), "db", "keys are left, of the dead too")
 	})
 }
 

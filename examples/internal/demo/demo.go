@@ -85,7 +85,7 @@ func Run(ctx context.Context, number int, more ...string) error {
 	}
 	c.Cancel, c.WaitDelay = in.Close, stopTimeout
 	err = c.Run()
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && !exit.Exited() {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && !exit.Exited() {
 		err = ErrKilled
 	}
 	if err != nil {

@@ -83,8 +83,7 @@ func TestEmbeddedServerRefusesToKeepData(t *testing.T) {
 	m := miniredis.NewMiniRedis()
 	for range 2 { // also when it starts again
 		require.NoError(t, demo.StartEmbedded(m, "127.0.0.1:0"))
-		client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{m.Addr()}, DisableCache: true, ForceSingleClient: true})
-		require.NoError(t, err)
+		client := redistest.Must(rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{m.Addr()}, DisableCache: true, ForceSingleClient: true}))(t)
 		do := func(command ...string) error {
 			return client.Do(t.Context(), client.B().Arbitrary(command...).Build()).Error()
 		}

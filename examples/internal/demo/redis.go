@@ -97,17 +97,17 @@ func (r *Redis) Key(parts ...string) string {
 }
 
 // Number returns the number at a key; 0 if there is none.
-func (r *Redis) Number(ctx context.Context, key string) (int64, error) {
+func (r *Redis) Number(ctx context.Context, key string) (int, error) {
 	n, err := r.Do(ctx, r.B().Get().Key(key).Build()).AsInt64()
 	if rueidis.IsRedisNil(err) {
 		err = nil
 	}
-	return n, err
+	return int(n), err
 }
 
 // SetNumber puts a number at a key.
-func (r *Redis) SetNumber(ctx context.Context, key string, n int64) error {
-	return r.Do(ctx, r.B().Set().Key(key).Value(strconv.FormatInt(n, 10)).Build()).Error()
+func (r *Redis) SetNumber(ctx context.Context, key string, n int) error {
+	return r.Do(ctx, r.B().Set().Key(key).Value(strconv.Itoa(n)).Build()).Error()
 }
 
 // sweep deletes the keys of the run: fence counters outlive their locks, and the places of a
