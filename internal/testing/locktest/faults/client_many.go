@@ -118,6 +118,9 @@ func testCrowd(t *testing.T, k locktest.Kind, processes, each, together int) {
 		require.Less(t, (memory()-empty)/each, 16<<10, "bytes for each waiter, its goroutine's stack included")
 	}
 	r.AwaitWaiters("k", processes)
+	if k.Virtual {
+		time.Sleep(10 * time.Second) // in which polls would show
+	}
 	sent, _, clients := a.read()
 	require.Equal(t, processes, clients)
 	few := (1 + k.MaxProbes()) * processes // one subscription may take so long that there is a probe meanwhile
