@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"regexp"
 	"runtime"
 	"strconv"
@@ -37,6 +38,7 @@ func crowded(ctx context.Context, l locktest.Locker, key string, n int) <-chan l
 	var all sync.WaitGroup
 	for range n + 2 { // the first attempt is no waiter yet, and one must be refused
 		all.Go(func() {
+			time.Sleep(rand.N(30 * time.Millisecond)) // so that some come while a call for others is under way
 			lease, err := l.Lock(ctx, key)
 			if errors.Is(err, holdfast.ErrTooManyWaiters) {
 				loop.Poke(full)
@@ -107,6 +109,7 @@ func testCrowd(t *testing.T, k locktest.Kind, processes, each, together int) {
 	defer cancel()
 	before := locktest.Lock(t, r.Other, ctx, "k")
 	a := watchAttempts(r)
+	r.Proxy.SetDelay(time.Millisecond, time.Millisecond) // else no calls overlap in virtual time
 	empty := memory()
 	var crowds []<-chan locktest.Acquired
 	began := time.Now()
