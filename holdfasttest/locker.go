@@ -126,15 +126,9 @@ func (l *Locker) lock(ctx context.Context, key string, wait time.Duration, opts 
 	if err := check.Key(key); err != nil {
 		return nil, err
 	}
-	o, err := check.Options(opts, l.settings.MaxHold)
-	switch {
-	case err != nil:
+	o, err := check.Options(opts, l.settings.MaxHold, &wait)
+	if err != nil {
 		return nil, err
-	case o.WaitAtMost == nil:
-	case wait >= 0:
-		return nil, errs.ErrWaits
-	default:
-		wait = *o.WaitAtMost
 	}
 	if wait > 0 {
 		limited, cancel := context.WithTimeoutCause(ctx, wait, errs.ErrWaitOver)

@@ -110,8 +110,8 @@ func Permits(n int) error {
 }
 
 // Options returns the combined options of a call to a locker with this WithMaxHold, or an
-// error that names the bad one.
-func Options(opts []holdfast.LockOption, maxHold time.Duration) (holdfast.LockOptions, error) {
+// error that names the bad one. WaitAtMost sets wait, that of the call; negative: it has none.
+func Options(opts []holdfast.LockOption, maxHold time.Duration, wait *time.Duration) (holdfast.LockOptions, error) {
 	o, err := holdfast.NewLockOptions(opts...)
 	if err == nil && o.FixedLease != nil {
 		if err = Lease(*o.FixedLease); err != nil {
@@ -133,6 +133,10 @@ func Options(opts []holdfast.LockOption, maxHold time.Duration) (holdfast.LockOp
 		err = errs.Invalid("MaxHold: %v is longer than WithMaxHold, %v", *o.MaxHold, maxHold)
 	case o.WaitAtMost != nil && *o.WaitAtMost < 0:
 		err = errs.Invalid("WaitAtMost: %v is negative", *o.WaitAtMost)
+	case o.WaitAtMost != nil && *wait >= 0:
+		err = errs.ErrWaits
+	case o.WaitAtMost != nil:
+		*wait = *o.WaitAtMost
 	}
 	return o, err
 }

@@ -128,15 +128,13 @@ func (e *Engine) fill(r *request, key string, opts []holdfast.LockOption) (err e
 	if r.name, err = e.nameOf(key); err != nil || len(opts) == 0 { // without options, nothing is allocated
 		return err
 	}
-	opt, err := check.Options(opts, e.MaxHold)
+	opt, err := check.Options(opts, e.MaxHold, &r.wait)
 	switch {
 	case err != nil:
 	case opt.OnPlace != nil && !e.Places:
 		err = errs.Invalid("OnPlace: %s has no queue of all processes", e.Kind)
 	case opt.FixedLease != nil && e.MaxLease > 0 && *opt.FixedLease > e.MaxLease:
 		err = errs.Invalid("FixedLease: %v is longer than WithMaxLease, %v", *opt.FixedLease, e.MaxLease)
-	case opt.WaitAtMost != nil && r.wait >= 0:
-		err = errs.ErrWaits
 	}
 	if err != nil {
 		return err
@@ -146,9 +144,6 @@ func (e *Engine) fill(r *request, key string, opts []holdfast.LockOption) (err e
 	}
 	if opt.MaxHold != nil {
 		r.MaxHold = *opt.MaxHold
-	}
-	if opt.WaitAtMost != nil {
-		r.wait = *opt.WaitAtMost
 	}
 	r.Label, r.onPlace = opt.Label, opt.OnPlace
 	return nil
