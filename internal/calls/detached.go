@@ -18,18 +18,18 @@ func Detached[T any](ctx context.Context, c *Calls, name string, call func(conte
 	if c.Answering(name) {
 		return call(ctx)
 	}
-	return Detach(ctx, func(f func()) error { c.Background(f); return nil }, call)
+	return Detach(ctx, func(f func()) bool { c.Background(f); return true }, nil, call)
 }
 
-// Detach makes a call on a goroutine of its own, which spawn starts or refuses to, and leaves
-// when ctx ends.
-func Detach[T any](ctx context.Context, spawn func(func()) error, call func(context.Context) (T, error)) (none T, err error) {
+// Detach makes a call on a goroutine of its own, and leaves when ctx ends. spawn starts the
+// goroutine; if it does not, Detach fails with refused.
+func Detach[T any](ctx context.Context, spawn func(func()) bool, refused error, call func(context.Context) (T, error)) (none T, _ error) {
 	came := make(chan wire.Result[T], 1)
-	if err = spawn(func() {
+	if !spawn(func() {
 		value, err := call(ctx)
 		came <- wire.Result[T]{Value: value, Err: err}
-	}); err != nil {
-		return none, err
+	}) {
+		return none, refused
 	}
 	select {
 	case a := <-came:

@@ -140,12 +140,7 @@ func callFor[T any](members int, n *node, lease time.Duration, f func(context.Co
 
 // detach runs f in the background, and returns when f or ctx ends.
 func detach[T any](ctx context.Context, n *node, f func(context.Context) (T, error)) (T, error) {
-	return calls.Detach(ctx, func(run func()) error {
-		if !n.q.work.TryGo(run) {
-			return errClosed
-		}
-		return nil
-	}, f)
+	return calls.Detach(ctx, n.q.work.TryGo, errClosed, f)
 }
 
 // bounded is the context of a call to a node about a hold with this lease.
