@@ -92,15 +92,13 @@ func (e *Engine) awaitEarlier(ctx context.Context, r *request, serial chan<- str
 	if r.wait != 0 {
 		limit = max(limit, *e.MaxOutage)
 	}
-	ticker := time.NewTicker(limit)
-	defer ticker.Stop()
 	for {
 		select {
 		case serial <- struct{}{}:
 			return nil
 		case <-ctx.Done():
 			return errs.WithWait(ctx, holdfast.ErrNotAcquired)
-		case <-ticker.C:
+		case <-time.After(limit):
 			if !e.Calls.AnsweredWithin(r.name, limit) {
 				return errs.With(holdfast.ErrUnavailable, e.Calls.Public(calls.ErrNoAnswer))
 			}
