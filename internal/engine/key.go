@@ -153,9 +153,14 @@ func (k *Key) HeldBy(owner string) bool {
 // Releasing reports whether a hold of the key is being released.
 func (k *Key) Releasing() bool { return k.releasing != nil }
 
-func (k *Key) released(h *Hold) {
+// released notes that the release of h has ended; if it has failed with err, for good. The key's mutex is held.
+func (k *Key) released(h *Hold, err error) {
 	if k.releasing == h {
 		k.releasing = nil
+	}
+	if err != nil {
+		k.engine.discipline.HoldLost(k, h)
+		k.engine.backend.Abandoned(h.Owner)
 	}
 }
 

@@ -89,35 +89,27 @@ func (e *Engine) release(ctx context.Context, k *Key, h *Hold) error {
 	err := r.attempt(e.Calls.Context())
 	k.Lock()
 	outcome := wire.OutcomeOf(err)
-	done, permanent := outcome == wire.Done, outcome == wire.Refused && wire.Permanent(err)
-	if done || permanent {
-		k.released(h)
-	}
-	if permanent {
-		e.discipline.HoldLost(k, h)
+	over := err == nil || outcome == wire.Refused && wire.Permanent(err)
+	if over {
+		k.released(h, err)
 	}
 	e.discipline.AfterRelease(k, r.reply)
 	k.EndCall()
 	k.Unlock()
 	switch {
-	case done:
+	case err == nil:
 		return r.verdict()
-	case permanent:
-		e.backend.Abandoned(h.Owner)
+	case over:
 		return err
 	}
 	finished := make(chan error, 1)
 	e.Calls.Background(func() {
 		err := e.Calls.RetryUntil(e.Lease, e.until(h), r.attempt)
 		k.Lock()
-		k.released(h)
-		if err != nil {
-			e.discipline.HoldLost(k, h)
-		}
+		k.released(h, err)
 		e.discipline.Settle(k)
 		k.Unlock()
 		if err != nil {
-			e.backend.Abandoned(h.Owner)
 			e.MayRemain(k.Name, err)
 		}
 		finished <- err
