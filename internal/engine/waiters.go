@@ -181,13 +181,12 @@ func (k *Key) full() bool {
 // NoteResult notes how a call for the waiters of a key has ended, with the key's mutex held. Once Redis
 // has answered one, a refusal of the key is an outage: NoteResult then returns it as such.
 func (k *Key) NoteResult(err error) error {
-	all := k.waiters
-	switch {
+	switch all := k.waiters; {
 	case all == nil:
-	case err == nil:
-		all.authorized = true
 	case all.authorized:
 		return wire.AsLapsed(err)
+	default:
+		all.authorized = err == nil
 	}
 	return err
 }
