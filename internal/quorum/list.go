@@ -11,20 +11,14 @@ import (
 // Scans returns one Scan, which reads a page of each node at the same time. It fails once fewer
 // than a quorum of nodes have answered every time: a key that a quorum holds is on one of those.
 func (q *Quorum) Scans(_ context.Context, match string) ([]wire.Scan, error) {
-	type reader struct {
-		cursor uint64
-		over   bool
-		err    error
-	}
-	readers := make([]reader, len(q.nodes))
-	return []wire.Scan{{Page: func(context.Context, uint64) (whole wire.Page, err error) {
+	cursors, failures := make([]uint64, len(q.nodes)), make([]error, len(q.nodes))
+	return []wire.Scan{{Page: func(_ context.Context, at uint64) (whole wire.Page, err error) {
 		// It waits for all nodes, as each reads one page at a time.
 		pages, err := all(context.Background(), q, q.quorum, func(n *node) (page wire.Page, err error) {
-			r := &readers[n.index]
-			if r.over {
-				return page, r.err
+			cursor := cursors[n.index]  // the call may outlast this round
+			if at != 0 && cursor == 0 { // it has read all, or failed
+				return page, failures[n.index]
 			}
-			cursor := r.cursor // the call may outlast this round
 			page, err = call(n, 0, func(ctx context.Context) (wire.Page, error) {
 				scans, err := n.redis.Scans(ctx, match)
 				if err != nil {
@@ -32,14 +26,12 @@ func (q *Quorum) Scans(_ context.Context, match string) ([]wire.Scan, error) {
 				}
 				return scans[0].Page(ctx, cursor)
 			})
-			r.cursor, r.err, r.over = page.Next, err, page.Next == 0
+			cursors[n.index], failures[n.index] = page.Next, err
 			return page, err
 		})
-		for i, page := range pages {
+		for _, page := range pages {
 			whole.Names = append(whole.Names, page.Names...)
-			if !readers[i].over {
-				whole.Next = 1
-			}
+			whole.Next |= page.Next
 		}
 		slices.Sort(whole.Names)
 		whole.Names = slices.Compact(whole.Names)
