@@ -22,8 +22,6 @@ type Backend interface {
 	Confirm(ctx context.Context, a wire.AcquireRequest, g wire.Grant) (wire.AcquireReply, error)
 	// Heartbeat keeps the locker's places, and reports what has become of them.
 	Heartbeat(ctx context.Context, asked []wire.HeartbeatRequest, replies []wire.HeartbeatReply) error
-	// Inbox listens to the grants of name to this locker.
-	Inbox(name string, receive func(message string)) *pubsub.Subscription
-	// OwnerChannel listens to Java's wake-ups of owner.
-	OwnerChannel(name, owner string, receive func(message string)) *pubsub.Subscription
+	// Listen listens to what is said to one client, the grants of name to it, or to one owner, Java's wake-ups.
+	Listen(name, to string, receive func(message string)) *pubsub.Subscription
 }

@@ -140,7 +140,7 @@ func (q *queue) heartbeatAgainSoon() {
 
 // awaitJava listens for Java's wake-up of a ticket.
 func (q *queue) awaitJava(t *ticket) {
-	t.wakeUps = q.backend.OwnerChannel(q.key.Name, t.owner, func(string) { q.heartbeatSoon(q.key) })
+	t.wakeUps = q.backend.Listen(q.key.Name, t.owner, func(string) { q.heartbeatSoon(q.key) })
 	q.heartbeatAgainSoon() // the wake-up may have come before the subscription
 }
 

@@ -55,7 +55,7 @@ func (d *discipline) open(k *engine.Key, w *engine.Waiter) (*queue, *ticket) {
 			discipline: d, key: k, poke: make(chan struct{}, 1), patience: now.Add(time.Second), refreshed: now,
 			tickets: make(map[string]*ticket),
 		}
-		q.inbox = d.backend.Inbox(k.Name, func(message string) { d.receive(k.Name, message) })
+		q.inbox = d.backend.Listen(k.Name, d.engine.LockerID, func(message string) { d.receive(k.Name, message) })
 		k.SetState(q)
 		d.engine.Calls.Background(q.loop)
 	}

@@ -65,12 +65,7 @@ func (f *Fair) Leave(ctx context.Context, l wire.LeaveRequest) (wire.FairReply, 
 	return f.leaves.do(ctx, l)
 }
 
-// Inbox listens to the grants of key to this locker.
-func (f *Fair) Inbox(name string, receive func(string)) *pubsub.Subscription {
-	return f.subscriber.SubscribeFunc(f.Fair.Inbox(name), receive)
-}
-
-// OwnerChannel listens to Java's wake-ups of owner.
-func (f *Fair) OwnerChannel(name, owner string, receive func(string)) *pubsub.Subscription {
-	return f.subscriber.SubscribeFunc(f.Fair.OwnerChannel(name, owner), receive)
+// Listen listens to what is said to a client or an owner.
+func (f *Fair) Listen(name, to string, receive func(string)) *pubsub.Subscription {
+	return f.subscriber.SubscribeFunc(wire.Inbox(name, to), receive)
 }

@@ -226,7 +226,7 @@ func TestFairReleaseEach(t *testing.T) {
 	for i, key := range []string{"others", "alone"} {
 		require.True(t, must(f.Acquire(bounded(t), asking(key, ofA(3+i))))(t).OK)
 	}
-	r.subscribe(b.Inbox("others"))
+	r.subscribe(Inbox("others", clientB))
 	must(b.Enter(bounded(t), "others", ofB(1)))(t)
 	r.s.Do(t, "SET", "string", "x")
 

@@ -231,9 +231,6 @@ func (f *Fair) Queue(ctx context.Context, key string) ([]Waiter, error) {
 	return result(reply, waiters)
 }
 
-// Inbox returns the channel on which the client receives its grants of key. Scripts make
-// its name from that of the queue.
-func (f *Fair) Inbox(key string) string { return scripts.Channel(key) + ":" + f.lockerID }
-
-// OwnerChannel returns the channel on which Java wakes an owner.
-func (f *Fair) OwnerChannel(key, owner string) string { return scripts.Channel(key) + ":" + owner }
+// Inbox returns the channel on which a client receives its grants of key, whose name scripts make
+// from that of the queue, or on which Java wakes an owner.
+func Inbox(key, of string) string { return scripts.Channel(key) + ":" + of }

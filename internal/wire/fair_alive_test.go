@@ -26,7 +26,7 @@ func TestTooManyDeadForOneCall(t *testing.T) {
 	r.release(ofB(1))
 	r.acquire(ofC(2))
 	r.enterMany(3000, 1100)
-	r.unsubscribe(r.of(ofA(1)).Inbox("k"))
+	r.unsubscribe(r.inbox(ofA(1)))
 	require.Equal(t, FairReply{Ours: true}, r.release(ofC(2)))
 }
 
@@ -87,7 +87,7 @@ func TestG4_MuteIsServed(t *testing.T) {
 		return r.beat(clientA, HeartbeatRequest{Owners: []string{ofA(1)}, Ahead: make([]time.Duration, 1), Polls: true})
 	}
 	r.follow(ofC(1), ofB(1), ofA(1), ofB(2))
-	r.unsubscribe(r.of(ofA(1)).Inbox("k"))
+	r.unsubscribe(r.inbox(ofA(1)))
 	require.Equal(t, HeartbeatReply{}, polls())
 	r.release(ofC(1))
 	r.requireHeld(ofB(1), grantLease)

@@ -117,7 +117,7 @@ func TestCostOfUndelivered(t *testing.T) {
 	for i := range 50 {
 		r.waits(ofA(i), ofB(i))
 	}
-	r.unsubscribe(r.of(clientA).Inbox("k"), r.of(clientB).Inbox("k"))
+	r.unsubscribe(r.inbox(clientA), r.inbox(clientB))
 	calls := r.costOf(func() { r.release(ofC(1)) })
 	asked := calls["pubsub|numsub"] + calls["pubsub"] // as Redis 6.2 calls it
 	require.Equal(t, []int{2, 0, 0}, []int{asked, calls["publish"], calls["hset"]})

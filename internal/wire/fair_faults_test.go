@@ -124,7 +124,7 @@ func TestF30_JavaIsWokenOutOfMemory(t *testing.T) {
 	r := newHarness(t)
 	r.find("Java head")
 	r.expire()
-	r.subscribe(r.of(ofA(1)).OwnerChannel("k", ofJ(1)))
+	r.subscribe(Inbox("k", ofJ(1)))
 	r.s.Do(t, "CONFIG", "SET", "maxmemory", "1")
 	require.Equal(t, HeartbeatReply{HeartbeatSoon: true}, r.heartbeat(clientA))
 	r.requireSaid("redisson_lock__channel:{k}:" + ofJ(1) + " 0")

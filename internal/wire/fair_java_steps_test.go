@@ -120,7 +120,7 @@ func (r *harness) javaUnlocks(owner string) { r.t.Helper(); r.java(javaUnlock, o
 func (r *harness) javaGivesUp(owner string) { r.t.Helper(); r.java(javaGiveUp, owner, javaWait) }
 
 func (r *harness) ownerChannel(owner string) string {
-	return r.of(clientA).OwnerChannel("k", owner)
+	return Inbox("k", owner)
 }
 
 // woken is the message by which Java wakes an owner, and is woken.

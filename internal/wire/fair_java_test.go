@@ -103,7 +103,7 @@ func TestJava_BehindOneOfOursThatDoesNotHear(t *testing.T) {
 	r.acquire(ofA(1))
 	r.waits(ofB(1))
 	r.javaWaits(ofJ(1))
-	r.unsubscribe(r.of(clientB).Inbox("k"))
+	r.unsubscribe(r.inbox(clientB))
 	require.True(t, r.release(ofA(1)).HeartbeatSoon, "a heartbeat should follow soon")
 	r.requireSaid()
 	require.False(t, r.javaTries(ofJ(1)))

@@ -57,13 +57,16 @@ func newHarness(t testing.TB, change ...func(*FairSettings)) *harness {
 			f(&settings)
 		}
 		r.fairs[client] = NewFair(n, settings)
-		r.subscribe(r.of(client).Inbox("k"))
+		r.subscribe(r.inbox(client))
 	}
 	return r
 }
 
 // of returns the Fair of an owner's client.
 func (r *harness) of(owner string) *Fair { return r.fairs[owner[:36]] }
+
+// inbox is that of an owner's client, for k.
+func (r *harness) inbox(owner string) string { return Inbox("k", owner[:36]) }
 
 func (r *harness) acquire(owner string) AcquireReply {
 	r.t.Helper()

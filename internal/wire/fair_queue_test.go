@@ -64,7 +64,7 @@ func TestAcquireTakesOnlyWhatIsFreeAndNobodyWaitsFor(t *testing.T) {
 
 	// Nobody hears, but somebody lives.
 	r.expire()
-	r.unsubscribe(r.of(ofB(2)).Inbox("k"))
+	r.unsubscribe(r.inbox(ofB(2)))
 	require.Equal(t, AcquireReply{Remaining: time.Millisecond}, r.acquire(ofA(3)))
 	r.requireFree()
 	r.requireQueue(ofB(2))

@@ -45,7 +45,7 @@ func TestRunOfAGrant(t *testing.T) {
 	// Counted from the owner that is served, though others keep their places before.
 	r.s.Do(t, "FLUSHALL")
 	r.follow(ofC(1), ofB(1), ofA(1), ofA(2), ofA(3), ofA(4))
-	r.unsubscribe(r.of(clientB).Inbox("k"))
+	r.unsubscribe(r.inbox(clientB))
 	r.release(ofC(1))
 	r.requireSaid(grantMessage(ofA(1), "02", "03"))
 }
@@ -92,7 +92,7 @@ func TestRunOfMany(t *testing.T) {
 func TestFair_RunBehindUndelivered(t *testing.T) {
 	r := newHarness(t, func(s *FairSettings) { s.Members = 5 })
 	r.follow(ofC(1), ofB(1), ofA(1), ofA(2), ofA(3))
-	r.unsubscribe(r.of(clientB).Inbox("k"))
+	r.unsubscribe(r.inbox(clientB))
 	r.release(ofC(1)) // A1 is granted, with a run
 	r.requireQueue(ofB(1), ofA(2), ofA(3))
 	must(r.of(clientC).ForceRelease(bounded(t), "k"))(t) // A2 is granted, which the run has served

@@ -22,9 +22,8 @@ func TestNames(t *testing.T) {
 		require.Equal(t, []string{
 			key, "redisson_lock_queue:" + braced, "redisson_lock_timeout:" + braced, "holdfast_heartbeat:" + braced, token,
 		}, appendFairKeys(nil, key))
-		f := NewFair(NewRedis(nil, RedisSettings{}), FairSettings{LockerID: "client"})
-		require.Equal(t, channel+":client", f.Inbox(key))
-		require.Equal(t, channel+":client:7", f.OwnerChannel(key, "client:7"))
+		require.Equal(t, channel+":client", Inbox(key, "client"))
+		require.Equal(t, channel+":client:7", Inbox(key, "client:7"))
 	}
 }
 

@@ -87,7 +87,7 @@ func (r *modelReal) begin(key string) {
 // listen begins or ends a client's subscription, and returns when Redis has done so.
 func (r *modelReal) listen(c int8) {
 	r.listens[c] = !r.listens[c]
-	inbox := r.fairs[c].Inbox(r.key)
+	inbox := wire.Inbox(r.key, r.uuids[c])
 	cmd := r.subscriber.B().Unsubscribe().Channel(inbox).Build()
 	if r.listens[c] {
 		cmd = r.subscriber.B().Subscribe().Channel(inbox).Build()
@@ -114,7 +114,7 @@ func (r *modelReal) message(m modelMessage) modelMessage {
 	g, ok := wire.ParseGrant(r.key, reply.Message)
 	require.True(r.t, ok, reply.Message)
 	for c := range r.fairs {
-		if reply.Channel == r.fairs[c].Inbox(r.key) {
+		if reply.Channel == wire.Inbox(r.key, r.uuids[c]) {
 			return modelMessage{int8(c), r.grant(g)}
 		}
 	}
