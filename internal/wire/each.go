@@ -53,24 +53,24 @@ func runEach[A, T any](ctx context.Context, r *Redis, s script, asks []A, add fu
 		return err
 	}
 	m, err := r.run(ctx, *s.each, in)
-	return parseEach(m, err, len(results), func(i int, m rueidis.RedisMessage, refused error) (err error) {
-		results[i].Err = refused
-		if refused == nil {
-			results[i].Value, err = parse(m, nil)
-		}
-		return err
+	refused := func(err error) Result[T] { return Result[T]{Err: err} }
+	return parseEach(m, err, results, refused, func(m rueidis.RedisMessage) (r Result[T], err error) {
+		r.Value, err = parse(m, nil)
+		return r, err
 	})
 }
 
-// parseEach hands the answer for each lock to use; refused is the error with which
+// parseEach fills the results with the answer for each lock; refused makes one of the error with which
 // Redis refused that lock.
-func parseEach(m rueidis.RedisMessage, err error, locks int, use func(i int, m rueidis.RedisMessage, refused error) error) error {
-	values, err := arrayOf(m, err, locks)
+func parseEach[T any](m rueidis.RedisMessage, err error, results []T, refused func(error) T, parse func(rueidis.RedisMessage) (T, error)) error {
+	values, err := arrayOf(m, err, len(results))
 	if err != nil {
 		return err
 	}
 	for i, v := range values {
-		if err := use(i, v, refusedAlone(v)); err != nil {
+		if why := refusedAlone(v); why != nil {
+			results[i] = refused(why)
+		} else if results[i], err = parse(v); err != nil {
 			return err
 		}
 	}

@@ -80,13 +80,7 @@ func parseNodeReplies(m rueidis.RedisMessage, err error, nodeReplies []NodeReply
 			return nil
 		}
 	}
-	return parseEach(m, err, len(nodeReplies), func(i int, m rueidis.RedisMessage, refused error) (err error) {
-		nodeReplies[i] = NodeReply{Err: refused}
-		if refused == nil {
-			nodeReplies[i], err = parseNodeReply(m)
-		}
-		return err
-	})
+	return parseEach(m, err, nodeReplies, func(err error) NodeReply { return NodeReply{Err: err} }, parseNodeReply)
 }
 
 // parseNodeReply reads {left, holder}, {0, counter, clock} or what acquire replies.
