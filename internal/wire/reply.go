@@ -149,16 +149,16 @@ func parseAnswers(values []rueidis.RedisMessage, of []int, answers []watchdog.An
 
 func parseStatus(m rueidis.RedisMessage, err error) (s holdfast.Status, _ error) {
 	f := fieldsOf(m, err)
-	waiting := int(f.integer(0, math.MaxInt64))
+	s.Waiting = int(f.integer(0, math.MaxInt64))
 	if f.more() {
-		s = f.status()
+		s = f.heldBy(s)
 	}
-	s.Waiting = waiting
 	return result(f, s)
 }
 
-func (f *fields) status() holdfast.Status {
-	s := holdfast.Status{Held: true, Owner: f.text(), Entries: int(f.integer(math.MinInt32, math.MaxInt32))}
+// heldBy reads a holder, and returns s with it.
+func (f *fields) heldBy(s holdfast.Status) holdfast.Status {
+	s.Held, s.Owner, s.Entries = true, f.text(), int(f.integer(math.MinInt32, math.MaxInt32))
 	left, err := remaining(f.integer(math.MinInt64, math.MaxInt64))
 	if err != nil || s.Owner == "" {
 		f.refuse()

@@ -102,10 +102,8 @@ func parseReadWrite(m rueidis.RedisMessage, err error) (holdfast.Status, error) 
 	if len(f.rest) == 0 {
 		return holdfast.Status{}, f.err
 	}
-	mode, readers := f.text(), f.integer(0, math.MaxInt32)
-	s := f.status()
-	s.Mode, s.Readers = mode, int(readers)
-	return result(f, s)
+	s := holdfast.Status{Mode: f.text(), Readers: int(f.integer(0, math.MaxInt32))}
+	return result(f, f.heldBy(s))
 }
 
 // Withdraw ends the wish of the client for key, and wakes those who let it go first. It may

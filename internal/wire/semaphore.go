@@ -100,15 +100,13 @@ func parsePermit(m rueidis.RedisMessage, err error) (AcquireReply, error) {
 
 func parsePermits(m rueidis.RedisMessage, err error) (first holdfast.Status, _ error) {
 	f := fieldsOf(m, err)
-	permits := int(f.integer(0, math.MaxInt32))
-	var all []holdfast.Holder
+	first.Permits = int(f.integer(0, math.MaxInt32))
 	for f.more() {
-		s := f.status()
-		if all == nil {
+		s := f.heldBy(first)
+		if first.Holders == nil {
 			first = s
 		}
-		all = append(all, holdfast.Holder{Owner: s.Owner, Label: s.Label, Entries: s.Entries, Remaining: s.Remaining})
+		first.Holders = append(first.Holders, holdfast.Holder{Owner: s.Owner, Label: s.Label, Entries: s.Entries, Remaining: s.Remaining})
 	}
-	first.Permits, first.Holders = permits, all
 	return result(f, first)
 }
