@@ -189,19 +189,16 @@ func (n *node) onSubscription(l *link, kind, name string) {
 // onMessage counts a message and wakes the listeners of its channel, or gives them the message. It runs alongside
 // the connection's reader.
 func (n *node) onMessage(l *link, name, message string) {
-	n.s.mu.Lock()
-	ch := n.channels[name]
-	if n.link != l || ch == nil {
-		n.s.mu.Unlock()
-		return
-	}
-	ch.messages++
 	hearers := make([]func(string), 0, 2)
-	for _, sub := range ch.subs {
-		if sub.hear != nil {
-			hearers = append(hearers, sub.hear)
-		} else {
-			sub.notify()
+	n.s.mu.Lock()
+	if ch := n.channels[name]; n.link == l && ch != nil {
+		ch.messages++
+		for _, sub := range ch.subs {
+			if sub.hear != nil {
+				hearers = append(hearers, sub.hear)
+			} else {
+				sub.notify()
+			}
 		}
 	}
 	n.s.mu.Unlock()
