@@ -11,10 +11,9 @@ import (
 type call[H Watched] struct {
 	number uint64   // immutable; Lease.call of the leases that wait for it
 	start  int64    // immutable: what its answers prove counts from here
-	limit  int64    // immutable: when the leases stop waiting for it
+	limit  int64    // guarded by mu: when the leases stop waiting for it; forever: they have
 	leases []H      // not changed until Renew has returned
 	answer []Answer // owned by Renew until it returns
-	late   bool     // guarded by mu: the leases have stopped waiting for it
 }
 
 // waitsForCall is Lease.call of a lease that is due and waits for a call.
@@ -58,7 +57,7 @@ func (w *Watchdog[H]) nextCall(now int64) *call[H] {
 // work makes c and, one after another, the calls that may begin as it has returned.
 func (w *Watchdog[H]) work(c *call[H]) {
 	for c != nil {
-		ctx, cancel := context.WithDeadline(w.ctx, w.origin.Add(time.Duration(c.limit)))
+		ctx, cancel := context.WithDeadline(w.ctx, w.origin.Add(time.Duration(after(c.start, w.config.Lease/6))))
 		w.config.Renew(ctx, c.leases, c.answer)
 		cancel()
 		c = w.returned(c)

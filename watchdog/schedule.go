@@ -40,9 +40,7 @@ func (w *Watchdog[H]) nextLook() int64 {
 		return 0
 	}
 	for _, c := range w.calls {
-		if !c.late {
-			return min(at, c.limit)
-		}
+		at = min(at, c.limit)
 	}
 	return at
 }
@@ -106,8 +104,8 @@ func (w *Watchdog[H]) endLease(h H, why error) ending[H] {
 // giveUp stops waiting for calls that are past their time limit. mu is held.
 func (w *Watchdog[H]) giveUp(now int64) {
 	for _, c := range w.calls {
-		if !c.late && c.limit <= now {
-			c.late = true
+		if c.limit <= now {
+			c.limit = forever
 			w.retry(c, now)
 		}
 	}
