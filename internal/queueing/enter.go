@@ -65,9 +65,7 @@ func (q *queue) onEnterReply(reply wire.EnterReply, start time.Time, list []*tic
 	if time.Since(start) > q.config.WaiterTTL/2 {
 		q.verify, q.due = true, time.Now()
 	}
-	if start.After(q.aliveAt) {
-		q.aliveAt = start
-	}
+	q.aliveAt = start
 	for i, t := range list {
 		q.noteState(t, reply.States[i])
 		t.ahead = reply.Ahead

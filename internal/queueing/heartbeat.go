@@ -252,9 +252,7 @@ func (q *queue) onHeartbeatReply(start time.Time, asked wire.HeartbeatRequest, r
 		return
 	}
 	q.heartbeatRetry = loop.Backoff{}
-	if start.After(q.aliveAt) {
-		q.aliveAt = start
-	}
+	q.aliveAt = start
 	q.why = nil
 	if reply.Label != "" && !q.had {
 		q.why = errs.HeldBy(reply.Label)

@@ -49,7 +49,7 @@ type queue struct {
 	heartbeating   bool      // among the locker's heartbeats
 	server         string    // of these
 	heartbeatRetry loop.Backoff
-	aliveAt        time.Time // start of the last answered heartbeat or enter
+	aliveAt        time.Time // start of an answered heartbeat or enter, of the last ones
 	refreshed      time.Time // when the scores were last advanced
 }
 
