@@ -62,10 +62,7 @@ func New(clients []rueidis.Client, opts ...holdfast.Option) (*Locker, error) {
 	return newLocker(clients, c, q), nil
 }
 
-var _ interface {
-	racing.Splitting
-	engine.Drains
-} = (*quorum.Quorum)(nil)
+var _ racing.Splitting = (*quorum.Quorum)(nil)
 
 func newLocker(clients []rueidis.Client, c engine.Config, settings quorum.Config) *Locker {
 	q := quorum.New(clients, settings)

@@ -36,6 +36,12 @@ type Backend interface {
 	// ForceRelease frees name from any holder, and reports whether it was held.
 	ForceRelease(ctx context.Context, name string) (existed bool, err error)
 
+	// EvictionPolicy is the maxmemory-policy of Redis; "" if that is not known, or the backend itself sees to it.
+	EvictionPolicy(ctx context.Context) (string, error)
+
+	// Drain waits until all holds that are over have ended, or ctx ends. Then it reports to
+	// remain each name that may have one of them left. Only Close follows.
+	Drain(ctx context.Context, remain func(name string, why error))
 	// Close ends what the backend has besides calls, such as subscriptions. No call follows. Of two
 	// halves, which share these, only the backend of the writers is closed.
 	Close()
@@ -50,16 +56,4 @@ type AcquiresAll interface {
 type ReaderBackend interface {
 	// MayShare reports whether later readers may share the hold of owner, whose tenure is over: no writer waits.
 	MayShare(ctx context.Context, name, owner string) (bool, error)
-}
-
-// AsksPolicy is a backend that can ask Redis for its maxmemory-policy.
-type AsksPolicy interface {
-	EvictionPolicy(ctx context.Context) (string, error)
-}
-
-// Drains is a backend that goes on ending holds after its call has returned.
-type Drains interface {
-	// Drain waits until all holds that are over have ended, or ctx ends. Then it reports to
-	// remain each name that may have one of them left. No other call follows.
-	Drain(ctx context.Context, remain func(name string, why error))
 }

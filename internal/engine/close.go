@@ -31,11 +31,7 @@ func (e *Engine) Close() error {
 	}
 	close(e.closed)
 	e.watchdogs.close()
-	e.Calls.Close(func() { e.releaseAll(holds) }, func(ctx context.Context) {
-		if backend, ok := e.backend.(Drains); ok {
-			backend.Drain(ctx, e.MayRemain)
-		}
-	})
+	e.Calls.Close(func() { e.releaseAll(holds) }, func(ctx context.Context) { e.backend.Drain(ctx, e.MayRemain) })
 	readers.Wait()
 	if e.writers == nil { // what the halves share
 		e.observer.close()

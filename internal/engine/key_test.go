@@ -23,9 +23,10 @@ type obedient struct {
 	released chan string
 }
 
-func (o obedient) Calls() *calls.Calls { return o.calls }
-func (obedient) Abandoned(string)      {}
-func (obedient) Close()                {}
+func (o obedient) Calls() *calls.Calls                      { return o.calls }
+func (obedient) Abandoned(string)                           {}
+func (obedient) Drain(context.Context, func(string, error)) {}
+func (obedient) Close()                                     {}
 
 func (o obedient) Release(_ context.Context, h *Hold, _ int64) (wire.ReleaseReply, error) {
 	o.released <- h.Owner

@@ -152,12 +152,11 @@ func (e *Engine) fill(r *request, key string, opts []holdfast.LockOption) (err e
 // warnOfEviction asks Redis, at the first lock and in the background, whether it may drop
 // locks when it runs out of memory. It does nothing when the log drops warnings.
 func (e *Engine) warnOfEviction() {
-	redis, can := e.backend.(AsksPolicy)
-	if !can || !e.Logger.Enabled(context.Background(), slog.LevelWarn) {
+	if !e.Logger.Enabled(context.Background(), slog.LevelWarn) {
 		return
 	}
 	e.Calls.TryGo(func(ctx context.Context) {
-		policy, err := redis.EvictionPolicy(ctx)
+		policy, err := e.backend.EvictionPolicy(ctx)
 		if err == nil && policy != "" && wire.Evicts(policy) {
 			e.Logger.Warn("holdfast: Redis may evict locks that are held; set maxmemory-policy noeviction", "kind", e.Kind, "policy", policy)
 		}

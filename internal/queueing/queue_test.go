@@ -1,6 +1,7 @@
 package queueing
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -24,9 +25,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // nowhere is a backend that no call may reach.
 type nowhere struct{ Backend }
 
-func (nowhere) Calls() *calls.Calls { return calls.New(time.Minute, nil) }
-func (nowhere) Abandoned(string)    {}
-func (nowhere) Close()              {}
+func (nowhere) Calls() *calls.Calls                        { return calls.New(time.Minute, nil) }
+func (nowhere) Abandoned(string)                           {}
+func (nowhere) Drain(context.Context, func(string, error)) {}
+func (nowhere) Close()                                     {}
 
 // lingerers is a queue with the given number of places, of an engine with handover.
 func lingerers(t *testing.T, places int) *queue {

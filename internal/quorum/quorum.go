@@ -67,6 +67,9 @@ func (q *Quorum) deployment() wire.Deployment {
 // lostAt is how many nodes must say "not yours" so that no quorum can be left.
 func (q *Quorum) lostAt() int { return len(q.nodes) - q.quorum + 1 }
 
+// EvictionPolicy says nothing: the options say whether a node that may evict locks has a vote.
+func (q *Quorum) EvictionPolicy(context.Context) (string, error) { return "", nil }
+
 // Close lets short work end, gives up the other calls, and waits for the goroutines.
 func (q *Quorum) Close() {
 	q.short.Shut()

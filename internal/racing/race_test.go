@@ -21,8 +21,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // nowhere is a backend that no call may reach.
 type nowhere struct{ Backend }
 
-func (nowhere) Calls() *calls.Calls { return calls.New(time.Minute, nil) }
-func (nowhere) Close()              {}
+func (nowhere) Calls() *calls.Calls                        { return calls.New(time.Minute, nil) }
+func (nowhere) Drain(context.Context, func(string, error)) {}
+func (nowhere) Close()                                     {}
 
 func testDiscipline(t *testing.T) *discipline {
 	c, err := engine.Configure("test", "New", nil, nil)

@@ -1,6 +1,8 @@
 package single
 
 import (
+	"context"
+
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast"
@@ -36,8 +38,6 @@ type server struct {
 	calls      *calls.Calls
 }
 
-var _ = [...]engine.AsksPolicy{(*RLock)(nil), (*RWLock)(nil), (*Semaphore)(nil), (*Fair)(nil)}
-
 func connect(client rueidis.Client, c engine.Config) (s server) {
 	settings := wire.RedisSettings{Label: c.Label, Replicas: c.Replicas, ReplicaTimeout: c.ReplicaTimeout, Logger: c.Logger}
 	settings.Patience = calls.Timeout(c.Lease) / 2 // WAIT has the other half
@@ -71,6 +71,9 @@ func (s *server) Calls() *calls.Calls { return s.calls }
 // Abandoned does nothing: the one Redis has ended the hold itself, or frees the key within the
 // lease.
 func (s *server) Abandoned(string) {}
+
+// Drain does nothing: a call that ends a hold has done so when it returns.
+func (s *server) Drain(context.Context, func(string, error)) {}
 
 // Close ends the subscriptions.
 func (s *server) Close() { s.subscriber.Close() }
