@@ -16,8 +16,7 @@ var (
 type ReleaseReply struct {
 	// Ours: the hold was the owner's and has ended.
 	Ours bool
-	// Listeners is how many subscribers were notified, on this node; -1 if Redis
-	// refused the message. 0 unless Ours.
+	// Listeners is how many subscribers were notified, on this node; 0 unless Ours.
 	Listeners int
 }
 

@@ -86,8 +86,6 @@ func parseReleased(m rueidis.RedisMessage, err error) (ReleaseReply, error) {
 		return ReleaseReply{}, err
 	case notified == -1:
 		return ReleaseReply{}, nil
-	case notified == -2:
-		return ReleaseReply{Ours: true, Listeners: -1}, nil
 	case notified < 0 || notified > math.MaxInt32:
 		return ReleaseReply{}, errReply
 	}

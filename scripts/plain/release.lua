@@ -8,9 +8,8 @@
 --          empty      nothing more, as without it
 --          tombstone  an unanswered acquire of the owner may still arrive: leave a tombstone for a minute, so that it takes nothing
 --          a number   1 to 9999999999999999, the last fence number used: give back those reserved after it
--- Reply    >= 0  released: the number of subscribers that were notified
+-- Reply    >= 0  released: the number of subscribers that were notified; 0 if Redis refused the message
 --          -1    the owner does not hold the lock; nothing is changed, except for the tombstone
---          -2    released; Redis refused the message
 -- Repeat: safe. The second finds no field, and renews the tombstone.
 local last = ARGV[3] or ''
 --@include parts/last.lua
@@ -26,4 +25,4 @@ if not held then
   return -1
 end
 local notified = ARGV[2] == '' and 0 or redis.pcall('PUBLISH', ARGV[2], '0')
-return type(notified) == 'number' and notified or -2
+return type(notified) == 'number' and notified or 0

@@ -11,9 +11,8 @@
 --          a number   1 to 9999999999999999, the last fence number used: give back those reserved after it
 -- ARGV[4]  client of the owner
 -- ARGV[5]  ms for which other writers of the client have a wish from now on, up to 60000; 0: none waits
--- Reply    >= 0  released: the number of subscribers that were notified
+-- Reply    >= 0  released: the number of subscribers that were notified; 0 if Redis refused the message
 --          -1    the owner does not hold the lock; nothing is changed, except for the tombstone and what is dead
---          -2    released; Redis refused the message
 -- Repeat: safe. The second finds no hold, and renews the tombstone.
 local lock, wishes, absent, last, wish = KEYS[1], KEYS[3], KEYS[4], ARGV[3], ARGV[5]
 --@include parts/last.lua
@@ -47,4 +46,4 @@ end
 if removed and (writes or not mode) then
   notified = redis.pcall('PUBLISH', ARGV[2], writes and '1' or '0')
 end
-return not held and -1 or type(notified) == 'number' and notified or -2
+return not held and -1 or type(notified) == 'number' and notified or 0

@@ -6,9 +6,8 @@
 -- ARGV[2]  channel of the key; the message is 0
 -- ARGV[3]  empty      nothing more
 --          tombstone  an unanswered acquire of the owner may still arrive: leave a tombstone for a minute, so that it takes nothing
--- Reply    >= 0  given back: the number of subscribers that were notified
+-- Reply    >= 0  given back: the number of subscribers that were notified; 0 if Redis refused the message
 --          -1    the owner has no permit; if its lease has ended, what is left of it is removed
---          -2    given back; Redis refused the message
 -- Repeat: safe. The second finds no hold, and renews the tombstone.
 local holds, record, owner = KEYS[1], KEYS[2], ARGV[1]
 if ARGV[3] ~= '' and ARGV[3] ~= 'tombstone' then
@@ -33,4 +32,4 @@ if tonumber(ends) <= now then
   return -1
 end
 local notified = redis.pcall('PUBLISH', ARGV[2], '0')
-return type(notified) == 'number' and notified or -2
+return type(notified) == 'number' and notified or 0
