@@ -3,7 +3,6 @@ package wire
 import (
 	"context"
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
@@ -30,7 +29,6 @@ type Standing struct {
 	Policy      string        // maxmemory-policy: what it does when it is out of memory
 	Deployment                // of the marker; zero without one
 	Remaining   time.Duration // until the node has a vote; 0: it has; negative: never by this marker
-	Marked      bool          // the marker was written by this call
 	Incarnation string        // of the marker; "" without one
 	Vote        *Vote         // nil: it has none
 }
@@ -122,7 +120,6 @@ func parseStanding(m rueidis.RedisMessage, err error) (Standing, error) {
 	s := Standing{RunID: f.text(), Version: f.text(), Policy: f.text()}
 	replID, marker := f.text(), f.text()
 	s.Remaining = time.Duration(f.integer(-1, 2*maxLease.Milliseconds())) * time.Millisecond
-	s.Marked = f.integer(math.MinInt64, math.MaxInt64) == 1
 	if s, err = result(f, s); err != nil {
 		return s, err
 	}

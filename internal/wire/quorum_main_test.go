@@ -51,7 +51,6 @@ func unvoted(t testing.TB, n *Redis, how CheckMode, of string) Standing {
 func activated(t testing.TB, n *Redis) *Vote {
 	t.Helper()
 	s := unvoted(t, n, Mark, "")
-	require.True(t, s.Marked)
 	_, vote, has := checkedFor(t, n, Activate, longest, s.Incarnation)
 	require.True(t, has)
 	return vote

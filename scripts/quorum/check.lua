@@ -11,9 +11,9 @@
 --          activate  give the node its vote immediately, if its marker is valid and of the incarnation ARGV[5]: it has forgotten
 --                    nothing since a call with mark found or wrote that marker
 -- ARGV[5]  optional, the incarnation for activate
--- Reply    {run id, version, policy, replID, marker, left, new}
+-- Reply    {run id, version, policy, replID, marker, left}
 --          policy: maxmemory-policy; replID: the line of INFO replication that quorum_acquire requires; left: ms until the node
---          has a vote, 0: it has, -1: never by this marker; new: 1 if this call wrote the marker
+--          has a vote, 0: it has, -1: never by this marker
 -- Repeat: safe. The second finds the marker of the first.
 if #ARGV[2] > 15 or not string.find(ARGV[2], '^[1-9]%d*$') then
   return redis.error_reply('ERR longest lease must be a whole number of ms from 1 to 999999999999999')
@@ -38,20 +38,20 @@ local function write(since)
   return text
 end
 
-local marker, new = redis.call('GET', KEYS[1]) or '', 0
+local marker = redis.call('GET', KEYS[1]) or ''
 local incarnation, of, under, since, longest = string.match(marker, '^(%x+) (%w*) (%w*) (%d+) (%d+) %d+$')
 local valid = incarnation and of == run and under == replID and tonumber(since) <= now -- otherwise the clock has stepped back
 if ARGV[4] == 'activate' then
   if valid and incarnation == ARGV[5] then
-    marker, since, longest, new = write(0), 0, ARGV[2], 1
+    marker, since, longest = write(0), 0, ARGV[2]
   end
 elseif ARGV[4] == 'mark' and not valid then
   if incarnation and tonumber(longest) > tonumber(ARGV[2]) then
     ARGV[2] = longest -- other clients may hold leases as long as that
   end
-  marker, since, longest, new = write(now), now, ARGV[2], 1
+  marker, since, longest = write(now), now, ARGV[2]
   valid = true
 end
 -- Clocks may run at rates that differ by 1 %.
 local left = valid and math.max(since + longest * 1.02 + 2 - now, 0) or -1
-return {run, field('redis_version'), field('maxmemory_policy'), 'master_replid:' .. replID, marker, math.ceil(left), new}
+return {run, field('redis_version'), field('maxmemory_policy'), 'master_replid:' .. replID, marker, math.ceil(left)}

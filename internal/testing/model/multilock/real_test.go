@@ -63,7 +63,8 @@ func (r *modelReal) deployment(c int8) wire.Deployment {
 func (r *modelReal) look(how modelLooking, c int8) (vote, marked bool) {
 	r.incarnations++
 	kinds := [...]wire.CheckMode{wire.Observe, wire.Mark, wire.Activate}
-	reply := locktest.Must(r.redis.CheckNode(locktest.Bounded(r.t), kinds[how], fmt.Sprintf("%032x", r.incarnations), r.deployment(c), r.seen[c]))(r.t)
+	fresh := fmt.Sprintf("%032x", r.incarnations)
+	reply := locktest.Must(r.redis.CheckNode(locktest.Bounded(r.t), kinds[how], fresh, r.deployment(c), r.seen[c]))(r.t)
 	if how == modelMark {
 		r.seen[c] = reply.Incarnation
 	}
@@ -71,7 +72,7 @@ func (r *modelReal) look(how modelLooking, c int8) (vote, marked bool) {
 		reply.Vote = nil
 	}
 	r.votes[c] = reply.Vote
-	return reply.Vote != nil, reply.Marked
+	return reply.Vote != nil, reply.Incarnation == fresh
 }
 
 func (r *modelReal) acquire(c int8, o modelOwner, plain bool) (says modelSays, fence int64) {
