@@ -8,7 +8,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/queueing"
-	"github.com/holdfast-go/holdfast/internal/settings"
 )
 
 // The defaults of the options that only fair has.
@@ -27,7 +26,7 @@ type own struct {
 // lose their places. It sends a heartbeat five times in that time, at least every 5 s.
 // Default 5 s; from 100 ms to 30 years, in whole milliseconds.
 func WithWaiterTTL(d time.Duration) holdfast.Option {
-	return settings.Own[own]{Name: "fair.WithWaiterTTL", Set: func(o *own) { o.WaiterTTL = d }}
+	return check.Own[own]{Name: "fair.WithWaiterTTL", Set: func(o *own) { o.WaiterTTL = d }}
 }
 
 // WithGrantLease sets the length of the lease that comes with a grant. The waiter then
@@ -36,7 +35,7 @@ func WithWaiterTTL(d time.Duration) holdfast.Option {
 // call. Default 5 s, or WithWaiterTTL if that is longer; at least WithWaiterTTL, in whole
 // milliseconds.
 func WithGrantLease(d time.Duration) holdfast.Option {
-	return settings.Own[own]{Name: "fair.WithGrantLease", Set: func(o *own) { o.grantLease = &d }}
+	return check.Own[own]{Name: "fair.WithGrantLease", Set: func(o *own) { o.grantLease = &d }}
 }
 
 // WithConfirmedGrants makes a waiter confirm a grant that comes as a message by one more call
@@ -45,7 +44,7 @@ func WithGrantLease(d time.Duration) holdfast.Option {
 // nobody the lock, but its waiter goes to the end of the queue. A grant to another process
 // then takes two round trips, and there is no local handover. Default off.
 func WithConfirmedGrants() holdfast.Option {
-	return settings.Own[own]{Name: "fair.WithConfirmedGrants", Set: func(o *own) { o.ConfirmGrants = true }}
+	return check.Own[own]{Name: "fair.WithConfirmedGrants", Set: func(o *own) { o.ConfirmGrants = true }}
 }
 
 // check refuses what no locker can have, and fills in GrantLease.

@@ -18,7 +18,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/errs"
-	"github.com/holdfast-go/holdfast/internal/settings"
 )
 
 // Locker is a [holdfast.Locker] in memory. Safe for concurrent use. In a bubble of
@@ -51,7 +50,7 @@ func NewSemaphore(n int, opts ...holdfast.Option) (*Locker, error) {
 
 func newOf(function string, m *memory, opts []holdfast.Option) (*Locker, error) {
 	s := holdfast.Settings{Lease: holdfast.DefaultLease}
-	if err := settings.Apply(function, &s, opts); err != nil {
+	if err := check.Apply(function, &s, opts); err != nil {
 		return nil, err
 	}
 	if err := check.Settings(&s); err != nil {

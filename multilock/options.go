@@ -9,7 +9,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/quorum"
-	"github.com/holdfast-go/holdfast/internal/settings"
 )
 
 // DefaultNodeTimeout is the default of [WithNodeTimeout].
@@ -25,7 +24,7 @@ type own struct {
 // ends after between four fifths and all of it. It should be short compared with the
 // lease; no call takes longer than a tenth of the lease. Default 50 ms; at least 1 ms.
 func WithNodeTimeout(d time.Duration) holdfast.Option {
-	return settings.Own[own]{Name: "multilock.WithNodeTimeout", Set: func(o *own) { o.NodeTimeout = d }}
+	return check.Own[own]{Name: "multilock.WithNodeTimeout", Set: func(o *own) { o.NodeTimeout = d }}
 }
 
 // WithMaxLease sets the longest lease of the deployment, the same for all its lockers. A
@@ -35,7 +34,7 @@ func WithNodeTimeout(d time.Duration) holdfast.Option {
 // old longest lease, delete the key holdfast_node on all nodes, and call
 // [Locker.DeclareNothingHeld] with the new setting. Default the lease.
 func WithMaxLease(d time.Duration) holdfast.Option {
-	return settings.Own[own]{Name: "multilock.WithMaxLease", Set: func(o *own) { o.maxLease = &d }}
+	return check.Own[own]{Name: "multilock.WithMaxLease", Set: func(o *own) { o.maxLease = &d }}
 }
 
 // WithoutRestartGuard lets a node vote right after a restart: if it has forgotten a lease,
@@ -44,14 +43,14 @@ func WithMaxLease(d time.Duration) holdfast.Option {
 // lack the guard. Two addresses that lead to one server are then noticed within half a
 // lease, or by the next lock; with the guard, immediately.
 func WithoutRestartGuard() holdfast.Option {
-	return settings.Own[own]{Name: "multilock.WithoutRestartGuard", Set: func(o *own) { o.Unguarded = true }}
+	return check.Own[own]{Name: "multilock.WithoutRestartGuard", Set: func(o *own) { o.Unguarded = true }}
 }
 
 // WithoutEvictionGuard lets a node vote with a maxmemory-policy other than noeviction: it may drop
 // a held lock when it runs out of memory. Without this option, a policy that changes while lockers
 // run is noticed within a lease, or by the next lock.
 func WithoutEvictionGuard() holdfast.Option {
-	return settings.Own[own]{Name: "multilock.WithoutEvictionGuard", Set: func(o *own) { o.Evicting = true }}
+	return check.Own[own]{Name: "multilock.WithoutEvictionGuard", Set: func(o *own) { o.Evicting = true }}
 }
 
 // WithClockFaults keeps exclusion while the clocks of k nodes jump, at any moment and by
@@ -61,7 +60,7 @@ func WithoutEvictionGuard() holdfast.Option {
 // working node has it (see the package documentation); k may be as large as the minority.
 // The option protects the leases of this locker only: give it to all lockers.
 func WithClockFaults(k int) holdfast.Option {
-	return settings.Own[own]{Name: "multilock.WithClockFaults", Set: func(o *own) { o.ClockFaults = k }}
+	return check.Own[own]{Name: "multilock.WithClockFaults", Set: func(o *own) { o.ClockFaults = k }}
 }
 
 // configure returns the settings of the engine and of the quorum. function is what users have

@@ -1,9 +1,10 @@
-// Package check refuses the bad arguments of a call before any I/O, with errors that name
-// what is wrong.
+// Package check applies the options of a locker, and refuses bad arguments before any I/O, with
+// errors that name what is wrong.
 package check
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -70,6 +71,35 @@ func WaiterTTL(d time.Duration) error {
 	if d > maxWaiterTTL {
 		return errs.Invalid("%v is longer than 30 years", d)
 	}
+	return nil
+}
+
+// Apply sets opts. function is what users have called, with its package; errors name it.
+func Apply(function string, s *holdfast.Settings, opts []holdfast.Option) error {
+	for _, o := range opts {
+		if o == nil {
+			return errs.Invalid("%s: option is nil", function)
+		}
+		if err := o.Apply(s); err != nil {
+			return errs.Invalid("%s: %w", function, err)
+		}
+	}
+	return nil
+}
+
+// Own is an option of the one kind whose own settings are a T.
+type Own[T any] struct {
+	Name string // with that of its package
+	Set  func(*T)
+}
+
+// Apply implements [holdfast.Option].
+func (o Own[T]) Apply(s *holdfast.Settings) error {
+	own, ours := s.Own.(*T)
+	if !ours {
+		return fmt.Errorf("%s is not an option of this lock kind", o.Name)
+	}
+	o.Set(own)
 	return nil
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/errs"
-	"github.com/holdfast-go/holdfast/internal/settings"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -31,7 +30,7 @@ func Configure(kind, function string, own any, opts []holdfast.Option) (Config, 
 		Label: hostAndProcess(), Lease: holdfast.DefaultLease, LocalHandover: holdfast.DefaultLocalHandover,
 		Logger: slog.New(slog.DiscardHandler), Own: own,
 	}}
-	return c, settings.Apply(kind+": "+function, &c.Settings, opts)
+	return c, check.Apply(kind+": "+function, &c.Settings, opts)
 }
 
 // hostAndProcess is the default label.
