@@ -73,7 +73,7 @@ func TestF32_EachCommandRefused(t *testing.T) {
 var ridesOut = map[string][]string{
 	"get":     {"plain release fenced", "quorum end fenced"},
 	"set":     {"plain release fenced", "plain give up", "quorum end fenced", "quorum end quietly in doubt"},
-	"hset":    {"quorum renew"},
+	"hset":    {"quorum renew", "fair confirm labelled"},
 	"publish": {"plain release", "plain release fenced", "plain give up", "plain force release", "quorum end", "quorum end fenced"},
 }
 

@@ -36,6 +36,6 @@ if reserve ~= '0' then
 end
 call('PEXPIRE', lock, lease)
 if ARGV[6] then
-  call('HSET', lock, ARGV[2], ARGV[6])
+  redis.pcall('HSET', lock, ARGV[2], ARGV[6]) -- as far as Redis lets it: only people read it
 end
 return reply
